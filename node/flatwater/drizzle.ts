@@ -35,7 +35,7 @@ import * as utils from "drizzle-orm/utils";
 import type { DrizzleConfig } from "drizzle-orm/utils";
 import { applyMissing, name } from "./adapters/history.js";
 import { batchOf, executedBy, ofColumns, rowsOf } from "./adapters/statements.js";
-import type { BatchResult } from "./calls/batch.js";
+import type { RunResult } from "./calls/batch.js";
 import type { ExecuteResult } from "./calls/calls.js";
 import type { Database } from "./handles/database.js";
 import type { Session } from "./handles/session.js";
@@ -214,22 +214,22 @@ class FlatwaterSession<F extends Schema, T extends TablesRelationalConfig> exten
 
   /** @internal */
   extractRawRunValueFromBatchResult(result: unknown): unknown {
-    return plain(result as BatchResult);
+    return plain(result as RunResult);
   }
 
   /** @internal */
   extractRawAllValueFromBatchResult(result: unknown): unknown {
-    return (result as BatchResult).rows ?? [];
+    return (result as RunResult).rows ?? [];
   }
 
   /** @internal */
   extractRawGetValueFromBatchResult(result: unknown): unknown {
-    return (result as BatchResult).rows?.[0];
+    return (result as RunResult).rows?.[0];
   }
 
   /** @internal */
   extractRawValuesValueFromBatchResult(result: unknown): unknown {
-    return (result as BatchResult).rows ?? [];
+    return (result as RunResult).rows ?? [];
   }
 }
 
@@ -237,7 +237,7 @@ function isRun(prepared: FlatwaterPreparedQuery): boolean {
   return (prepared as unknown as { executeMethod: SQLiteExecuteMethod }).executeMethod === "run";
 }
 
-function plain({ changes, lastInsertRowid }: BatchResult): ExecuteResult {
+function plain({ changes, lastInsertRowid }: RunResult): ExecuteResult {
   return { changes, lastInsertRowid };
 }
 

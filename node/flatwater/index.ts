@@ -4,7 +4,7 @@ import { native } from "./native/addon.js";
 import { misuse } from "./native/errors.js";
 
 export { BlobHandle } from "./calls/blob.js";
-export type { BatchResult } from "./calls/batch.js";
+export type { RunResult } from "./calls/batch.js";
 export { Batches, RowStream, type BatchesOptions } from "./calls/batches.js";
 export type {
   As,
@@ -16,7 +16,7 @@ export type {
   Statement,
 } from "./calls/calls.js";
 export { Database, open, Snapshot, type CheckpointMode } from "./handles/database.js";
-export { FlatwaterError, type Kind } from "./native/errors.js";
+export { FlatwaterError, type Constraint, type ErrorKind } from "./native/errors.js";
 export { Live, type Change, type LiveOptions, type LiveStatement } from "./handles/live.js";
 export type { Migrations, Options, Tuning } from "./handles/options.js";
 export type { JsonOptions } from "./calls/json.js";

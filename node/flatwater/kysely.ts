@@ -20,17 +20,15 @@ import {
   type Kysely,
   type QueryCompiler,
   type QueryResult,
-  type RootOperationNode,
   type TransactionSettings,
 } from "kysely";
 import { Scopes } from "./adapters/scopes.js";
-import { isOtherwise, seemsToHaveRows } from "./adapters/statements.js";
+import { RunReader } from "./calls/batch.js";
 import type { CallOptions, ExecuteResult } from "./calls/calls.js";
 import type { Database } from "./handles/database.js";
-import { QUERY, type Session } from "./handles/session.js";
+import { RUN, type Session } from "./handles/session.js";
 import { misuse } from "./native/errors.js";
-import { nextTurn, type Reader } from "./native/loop.js";
-import { RowsReader } from "./values/rows.js";
+import { nextTurn } from "./native/loop.js";
 import type { Params } from "./values/sql.js";
 
 /** What the dialect takes. */
@@ -107,29 +105,17 @@ class Connection implements DatabaseConnection {
 
   /** One await for a query: each costs about as much as a row. */
   async executeQuery<R>(query: CompiledQuery, options?: AbortableOperationOptions): Promise<QueryResult<R>> {
-    const hasRows = isQuery(query);
+    const { sql, parameters } = query;
     this.made++;
     this.running++;
     try {
-      return hasRows ? { rows: await this.rows<R>(query, options) } : affected(await this.execute(query, options));
-    } catch (error) {
-      if (!isOtherwise(error, hasRows)) {
-        throw error;
-      }
-      return hasRows ? affected(await this.execute(query, options)) : { rows: await this.rows<R>(query, options) };
+      // Programs select all columns of joined tables, and other dialects return the last of each name.
+      const reader = new RunReader<R>("merged");
+      const result = await this.session["perform"](RUN, sql, parameters as Params, signalOf(options), reader);
+      return result.rows === undefined ? affected(result) : { rows: result.rows };
     } finally {
       this.running--;
     }
-  }
-
-  private rows<R>({ sql, parameters }: CompiledQuery, options: AbortableOperationOptions | undefined): Promise<R[]> {
-    // Programs select all columns of joined tables, and other dialects return the last of each name.
-    const reader = new RowsReader("merged") as Reader<unknown> as Reader<R[]>;
-    return this.session["run"](QUERY, sql, parameters as Params, signalOf(options), reader);
-  }
-
-  private execute({ sql, parameters }: CompiledQuery, options: AbortableOperationOptions | undefined) {
-    return this.session.execute(sql, parameters as Params, signalOf(options));
   }
 
   /** Yields rows as they come: how many at once the engine decides. */
@@ -281,25 +267,4 @@ function affected<R>({ changes, lastInsertRowid }: ExecuteResult): QueryResult<R
   return lastInsertRowid === null
     ? { numAffectedRows, rows: [] }
     : { numAffectedRows, insertId: BigInt(lastInsertRowid), rows: [] };
-}
-
-/** True if a statement is to be run as a query. Of raw SQL it is a guess. */
-function isQuery({ query, sql }: CompiledQuery): boolean {
-  switch (query.kind) {
-    case "SelectQueryNode":
-      return true;
-    case "InsertQueryNode":
-    case "UpdateQueryNode":
-    case "DeleteQueryNode":
-    case "MergeQueryNode":
-      return hasReturning(query);
-    case "RawNode":
-      return seemsToHaveRows(sql);
-    default:
-      return false;
-  }
-}
-
-function hasReturning(query: RootOperationNode): boolean {
-  return ("returning" in query && query.returning !== undefined) || ("explain" in query && query.explain !== undefined);
 }

@@ -21,7 +21,7 @@ import {
 import { placeOf } from "./adapters/prisma-url.js";
 import { argumentOf, errorFor, typed, type TimestampFormat } from "./adapters/prisma-values.js";
 import { Scopes } from "./adapters/scopes.js";
-import { executedBy, tableOf } from "./adapters/statements.js";
+import { tableOf } from "./adapters/statements.js";
 import { open, type Database } from "./handles/database.js";
 import { Migrating } from "./handles/migrating.js";
 import type { Options } from "./handles/options.js";
@@ -104,7 +104,7 @@ abstract class Queryable implements SqlQueryable {
   }
 
   executeRaw(query: SqlQuery): Promise<number> {
-    return this.run(async (session) => (await executedBy(session, query.sql, this.arguments(query))).changes);
+    return this.run(async (session) => (await session.run(query.sql, this.arguments(query))).changes);
   }
 
   /** Runs a statement, whose errors become those of Prisma. */
@@ -139,7 +139,7 @@ class Adapter extends Queryable implements SqlDriverAdapter {
     return this.run(async (session) => {
       try {
         if (this.rebuild === undefined || !(await this.isDoneForEngine(query, false))) {
-          return (await executedBy(session, query.sql, this.arguments(query))).changes;
+          return (await session.run(query.sql, this.arguments(query))).changes;
         }
       } catch (error) {
         const isRefused = this.rebuild === undefined && error instanceof FlatwaterError && error.kind === "misuse";

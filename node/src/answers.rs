@@ -54,11 +54,14 @@ impl Host {
             Output::Live(results) => return self.last_lists(env, of, token, results),
             Output::Change(change) => return self.last_lists(env, of, token, change),
             Output::Batch(results) => return self.last_lists(env, of, token, results),
+            Output::Ran(result) => return self.last_lists(env, of, token, vec![result]),
             _ => self.forget(token),
         }
         let place = of.place;
         match output {
-            Output::Executed(executed) => self.numbers(env, &executed_numbers(executed)),
+            Output::Executed(executed) => {
+                self.numbers(env, &executed_numbers(executed.changes, executed.last_insert_rowid))
+            }
             Output::Changes(changes) => self.numbers(env, &[changes as f64]),
             Output::Json(text) => env.buffer(text.as_bytes()),
             Output::Database(database) => {
@@ -88,9 +91,12 @@ impl Host {
             Output::Migrated(names) => env.array(names.iter().map(|name| env.text(name))),
             Output::Flag(flag) => self.numbers(env, &[f64::from(u8::from(flag))]),
             // Lists were answered above, and the end of what goes on has none.
-            Output::Done(()) | Output::Rows(_) | Output::Live(_) | Output::Change(_) | Output::Batch(_) => {
-                self.numbers(env, &[0.0, 0.0])
-            }
+            Output::Done(())
+            | Output::Rows(_)
+            | Output::Live(_)
+            | Output::Change(_)
+            | Output::Batch(_)
+            | Output::Ran(_) => self.numbers(env, &[0.0, 0.0]),
         }
     }
 

@@ -6,10 +6,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use flatwater::Params;
 use flatwater::bindings::{self, FrontCall, Needed, Target, Unbegun, server};
 use flatwater::calls::CheckpointMode;
 use flatwater::options::JsonOptions;
+use flatwater::{ErrorCode, Params};
 use flatwater_bridge::{Integers, Opened};
 use flatwater_remote::is_address;
 
@@ -41,7 +41,11 @@ pub(crate) fn integers(number: f64) -> Integers {
 }
 
 pub(crate) fn gone() -> Failure {
-    Failure::misuse("this object is closed, or its transaction is finished", Some("begin another one"))
+    Failure::refused(
+        ErrorCode::Finished,
+        "this object is closed, or its transaction is finished",
+        Some("begin another one"),
+    )
 }
 
 /// `run(operation, target, sql, params, timeout, place, integers)`: all operations on a text and its values.
@@ -99,7 +103,8 @@ fn operate(target: &Target, operation: u32, sql: &str, params: Params) -> Result
         16 => target.incremental_vacuum(sql.parse().unwrap_or(0)),
         17 => target.serialize(),
         18 => target.columns(sql),
-        _ => return Err(Failure::misuse("there is no such operation", None)),
+        19 => target.run(sql, params),
+        _ => return Err(Failure::refused(ErrorCode::Internal, "there is no such operation", None)),
     })
 }
 
@@ -211,7 +216,10 @@ pub(crate) fn close<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     };
     if is_inside(host, database, call.number::<1>()?) {
         let message = "close would wait for the end of the transaction whose function calls it";
-        return host.failed(env, Failure::misuse(message, Some("close the database after the transaction")));
+        return host.failed(
+            env,
+            Failure::refused(ErrorCode::CallsItself, message, Some("close the database after the transaction")),
+        );
     }
     host.call(env, closing)
 }

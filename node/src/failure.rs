@@ -8,7 +8,7 @@ use std::io;
 
 use flatwater::bindings::shown;
 use flatwater::calls::TimeoutEffect;
-use flatwater::{Error, ErrorKind};
+use flatwater::{Constraint, Error, ErrorCode};
 use flatwater_bridge::{Language, hint, spelled};
 
 use crate::capi::value::{Env, Result, Value};
@@ -23,7 +23,7 @@ pub(crate) enum Failure {
 
 /// A failure of the front end itself.
 pub(crate) struct Own {
-    kind: ErrorKind,
+    code: ErrorCode,
     message: String,
     hint: Option<&'static str>,
     /// The text whose values were refused.
@@ -33,17 +33,21 @@ pub(crate) struct Own {
 }
 
 impl Failure {
-    fn own(kind: ErrorKind, message: String, hint: Option<&'static str>) -> Self {
-        Self::Own(Own { kind, message, hint, sql: None, is_applied: false })
+    fn own(code: ErrorCode, message: String, hint: Option<&'static str>) -> Self {
+        Self::Own(Own { code, message, hint, sql: None, is_applied: false })
     }
 
     pub(crate) fn misuse(message: impl Into<String>, hint: Option<&'static str>) -> Self {
-        Self::own(ErrorKind::Misuse, message.into(), hint)
+        Self::refused(ErrorCode::InvalidArgument, message, hint)
+    }
+
+    pub(crate) fn refused(code: ErrorCode, message: impl Into<String>, hint: Option<&'static str>) -> Self {
+        Self::own(code, message.into(), hint)
     }
 
     /// A value of the result has no form in JavaScript.
     fn undecoded(message: String, hint: &'static str) -> Self {
-        Self::own(ErrorKind::Decode, message, Some(hint))
+        Self::own(ErrorCode::UnreadableValue, message, Some(hint))
     }
 
     fn changed(mut self, change: impl FnOnce(&mut Own)) -> Self {
@@ -78,22 +82,29 @@ impl Failure {
             Some(value) => env.set(fields, name, env.text(value)?),
             None => Ok(()),
         };
+        let of_code = |code: ErrorCode| {
+            text("kind", Some(code.kind().name()))?;
+            text("code", Some(&code_of(code)))
+        };
         match self {
-            Self::Own(Own { kind, message, hint, sql, is_applied }) => {
+            Self::Own(Own { code, message, hint, sql, is_applied }) => {
                 text("message", Some(message))?;
                 text("sql", sql.as_deref())?;
-                text("kind", Some(kind.name()))?;
+                of_code(*code)?;
                 text("hint", *hint)?;
                 text("applied", is_applied.then_some("yes"))?;
             }
             Self::GivenUp => {
                 text("message", Some("the call was given up"))?;
-                text("kind", Some(ErrorKind::Cancelled.name()))?;
+                of_code(ErrorCode::GivenUp)?;
             }
             Self::Engine(error) => {
                 text("message", Some(&spelled(error.message(), Language::Node)))?;
                 text("kind", Some(error.kind().name()))?;
-                text("code", error.sqlite_name())?;
+                text("code", error.code().map(code_of).as_deref().or(error.sqlite_name()))?;
+                if let Some(constraint) = error.constraint() {
+                    env.set(fields, "constraint", fields_of(env, constraint)?)?;
+                }
                 text("sql", error.sql())?;
                 text(
                     "hint",
@@ -120,6 +131,21 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self::Engine(error)
     }
+}
+
+/// The code as an error of Node has it.
+fn code_of(code: ErrorCode) -> String {
+    format!("FLATWATER_{}", code.name().to_ascii_uppercase())
+}
+
+fn fields_of<'e>(env: Env<'e>, constraint: &Constraint) -> Result<Value<'e>> {
+    let fields = env.object()?;
+    env.set(fields, "kind", env.text(constraint.kind().name())?)?;
+    for (name, value) in [("table", constraint.table()), ("name", constraint.name())] {
+        env.set(fields, name, value.map_or_else(|| env.undefined(), |value| env.text(value))?)?;
+    }
+    env.set(fields, "columns", env.array(constraint.columns().iter().map(|column| env.text(column)))?)?;
+    Ok(fields)
 }
 
 /// A text that is no value has half of a surrogate pair: another character would stand in its place.

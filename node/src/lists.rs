@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use flatwater::bindings::{ChangedRows, cells, changed_rows, dispose, is_of_write, shared_rows};
 use flatwater::live::{Change, LiveRows, RowChanges};
-use flatwater::values::{BatchResult, ExecuteResult};
-use flatwater::{Rows, ValueRef};
+use flatwater::values::RunResult;
+use flatwater::{ErrorCode, Rows, ValueRef};
 use flatwater_bridge::{Flat, Integers, Refused, Text, exact};
 
 use crate::failure::{Failure, inexact, too_long};
@@ -57,7 +57,7 @@ enum Of {
     Change(RowChanges),
     /// `told` of the statements JavaScript knows what they did.
     Batch {
-        results: Vec<BatchResult>,
+        results: Vec<RunResult>,
         told: usize,
     },
 }
@@ -83,8 +83,8 @@ impl From<Change> for Lists {
     }
 }
 
-impl From<Vec<BatchResult>> for Lists {
-    fn from(results: Vec<BatchResult>) -> Self {
+impl From<Vec<RunResult>> for Lists {
+    fn from(results: Vec<RunResult>) -> Self {
         Self { of: Of::Batch { results, told: 0 }, list: 0, from: 0 }
     }
 }
@@ -186,7 +186,7 @@ impl Lists {
         let next = results.get(*told..).filter(|next| !next.is_empty())?;
         let count = next.len().min(STATEMENTS);
         for (result, cells) in next.iter().zip(cells[HEADER..].chunks_exact_mut(EXECUTED_CELLS)).take(count) {
-            let [changes, rowid, kind] = executed_numbers(result.executed);
+            let [changes, rowid, kind] = executed_numbers(result.changes, result.last_insert_rowid);
             cells.copy_from_slice(&[changes, rowid, kind, f64::from(u8::from(result.rows.is_some()))]);
         }
         *told += count;
@@ -200,7 +200,7 @@ impl Lists {
     fn refusal(&self, rows: &Rows, refused: Refused) -> Failure {
         let failure = match refused {
             Refused::Inexact { column } => inexact(rows.columns().nth(column).unwrap_or_default()),
-            Refused::Wide => Failure::misuse("the result has too many columns", None),
+            Refused::Wide => Failure::refused(ErrorCode::Unsupported, "the result has too many columns", None),
         };
         self.of_rows(rows, failure)
     }
@@ -239,7 +239,7 @@ fn longest(rows: &Rows, row: usize) -> &str {
 }
 
 /// The first statement from this one on that has rows; otherwise their number.
-fn with_rows(results: &[BatchResult], from: usize) -> usize {
+fn with_rows(results: &[RunResult], from: usize) -> usize {
     let found = results[from..].iter().position(|result| result.rows.is_some());
     found.map_or(results.len(), |at| from + at)
 }
@@ -278,9 +278,9 @@ impl Iterator for Positions<'_> {
 
 impl ExactSizeIterator for Positions<'_> {}
 
-pub(crate) fn executed_numbers(executed: ExecuteResult) -> [f64; 3] {
-    let changes = executed.changes as f64;
-    match executed.last_insert_rowid.map(|rowid| (rowid, exact(rowid))) {
+pub(crate) fn executed_numbers(changes: u64, last_insert_rowid: Option<i64>) -> [f64; 3] {
+    let changes = changes as f64;
+    match last_insert_rowid.map(|rowid| (rowid, exact(rowid))) {
         None => [changes, 0.0, NO_ROWID],
         Some((_, Some(rowid))) => [changes, rowid, 0.0],
         Some((rowid, None)) => [changes, f64::from_bits(rowid.cast_unsigned()), 1.0],

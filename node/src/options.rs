@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use flatwater::options::Key;
-use flatwater::{Migrations, Options};
+use flatwater::{ErrorCode, Migrations, Options};
 use flatwater_bridge::{DURATIONS, Given, OPTIONS, TUNING, camel, nearest, set, unknown};
 use flatwater_remote::Remote;
 
@@ -46,13 +46,15 @@ pub(crate) fn of_server<'e>(env: Env<'e>, address: &str, given: Value<'e>) -> Re
                 Given::Real(seconds) if let Ok(time) = Duration::try_from_secs_f64(seconds) => {
                     remote = remote.with_timeout(time);
                 }
-                _ => return Err(Failure::misuse("the option \"timeout\" must be a number of milliseconds", None)),
+                _ => {
+                    return Err(wrong("the option \"timeout\" must be a number of milliseconds", None));
+                }
             },
             name if !Tier::Option.names().iter().any(|known| known == name) => {
-                return Err(Failure::misuse(no_option(name, Tier::Option), None));
+                return Err(wrong(no_option(name, Tier::Option), None));
             }
             name => {
-                return Err(Failure::misuse(
+                return Err(wrong(
                     format!("the option {name:?} needs a database of this process, and this one is on a server"),
                     Some("a server has `timeout`, and what is in its address"),
                 ));
@@ -80,13 +82,13 @@ impl Tier {
 
 fn set_to<'e>(env: Env<'e>, options: Options, name: &str, value: Value<'e>, tier: Tier) -> Result<Options, Failure> {
     if !tier.names().iter().any(|known| known == name) {
-        return Err(Failure::misuse(no_option(name, tier), None));
+        return Err(wrong(no_option(name, tier), None));
     }
     let snake = snake(name);
     let given = form(env, name, value, DURATIONS.contains(&&*snake))?;
     set(options, &snake, given).map_err(|refused| {
         let refused = refused.replace(&format!("{snake:?}"), &format!("{name:?}"));
-        Failure::misuse(refused.replace("a number of seconds", "a number of milliseconds"), None)
+        wrong(refused.replace("a number of seconds", "a number of milliseconds"), None)
     })
 }
 
@@ -118,9 +120,9 @@ fn pairs<'e>(env: Env<'e>, given: Value<'e>) -> Result<Vec<(String, Value<'e>)>,
         return Ok(Vec::new());
     }
     if env.kind(given) != Kind::Object || env.array_length(given).is_some() {
-        return Err(Failure::misuse("options must be an object", None));
+        return Err(wrong("options must be an object", None));
     }
-    let unreadable = |_| Failure::misuse("the options could not be read", None);
+    let unreadable = |_| wrong("the options could not be read", None);
     let mut pairs = Vec::new();
     for name in env.names(given).map_err(unreadable)? {
         let value = env.property(given, &name).map_err(unreadable)?;
@@ -132,7 +134,7 @@ fn pairs<'e>(env: Env<'e>, given: Value<'e>) -> Result<Vec<(String, Value<'e>)>,
 }
 
 fn form<'e>(env: Env<'e>, name: &str, value: Value<'e>, is_duration: bool) -> Result<Given, Failure> {
-    let cannot = || Failure::misuse(format!("the option {name:?} has a value of the wrong type"), None);
+    let cannot = || wrong(format!("the option {name:?} has a value of the wrong type"), None);
     match env.kind(value) {
         Kind::Boolean => env.as_bool(value).map(Given::Bool).map_err(|_| cannot()),
         Kind::Number => match env.as_f64(value).map_err(|_| cannot())? {
@@ -156,15 +158,15 @@ fn form<'e>(env: Env<'e>, name: &str, value: Value<'e>, is_duration: bool) -> Re
 
 /// Returns a key: a passphrase, or the 32 bytes of the key itself.
 fn key<'e>(env: Env<'e>, given: Value<'e>) -> Result<Key, Failure> {
-    let wrong = || Failure::misuse("the option \"key\" must be a passphrase, or the 32 bytes of the key itself", None);
+    let no_key = || wrong("the option \"key\" must be a passphrase, or the 32 bytes of the key itself", None);
     if env.kind(given) == Kind::String {
         if !env.is_whole(given) {
             return Err(half_in("the option \"key\""));
         }
-        return env.with_text(given, Key::text).map_err(|_| wrong());
+        return env.with_text(given, Key::text).map_err(|_| no_key());
     }
     let raw = env.with_bytes(given, |bytes| bytes.try_into().ok().map(Key::raw));
-    raw.flatten().ok_or_else(wrong)
+    raw.flatten().ok_or_else(no_key)
 }
 
 /// Loads one extension: its path, or an array of that and its entry point; or those of an array.
@@ -173,7 +175,7 @@ fn with_extensions<'e>(env: Env<'e>, options: Options, given: Value<'e>) -> Resu
         Some(count) => (0..count).map(|at| env.element(given, at)).collect(),
         None => Ok(vec![given]),
     };
-    let unreadable = |_| Failure::misuse("the options could not be read", None);
+    let unreadable = |_| wrong("the options could not be read", None);
     all.map_err(unreadable)?.into_iter().try_fold(options, |options, one| {
         let texts = match env.kind(one) {
             Kind::String => env.with_text(one, str::to_owned).map(|path| vec![path]),
@@ -183,7 +185,7 @@ fn with_extensions<'e>(env: Env<'e>, options: Options, given: Value<'e>) -> Resu
         match texts.unwrap_or_default().as_slice() {
             [path] => Ok(options.load_extension(path, None)),
             [path, entry] => Ok(options.load_extension(path, Some(entry))),
-            _ => Err(Failure::misuse(
+            _ => Err(wrong(
                 "the option \"loadExtension\" must be a path, or an array of paths and of [path, entry point]",
                 None,
             )),
@@ -219,7 +221,7 @@ fn whole_texts<'e>(env: Env<'e>, pair: Value<'e>) -> Result<Vec<String>, Failure
 }
 
 fn wrong_migrations() -> Failure {
-    Failure::misuse("migrations must be the path of a folder, or an array of [name, sql]", None)
+    wrong("migrations must be the path of a folder, or an array of [name, sql]", None)
 }
 
 fn snake(name: &str) -> String {
@@ -231,4 +233,8 @@ fn snake(name: &str) -> String {
         all.push(letter.to_ascii_lowercase());
     }
     all
+}
+
+fn wrong(message: impl Into<String>, hint: Option<&'static str>) -> Failure {
+    Failure::refused(ErrorCode::InvalidOption, message, hint)
 }

@@ -5,7 +5,7 @@
 
 use chrono::{DateTime, Utc};
 use flatwater::rusqlite::types::{ToSqlOutput, Value as SqlValue};
-use flatwater::{Params, ToSql, ValueRef};
+use flatwater::{ErrorCode, Params, ToSql, ValueRef};
 
 use crate::capi::value::{Env, Kind, Value};
 use crate::failure::{Failure, half_in};
@@ -86,7 +86,7 @@ enum Refused {
 impl Refused {
     fn at(self, place: &str) -> Failure {
         match self {
-            Self::Value(what, hint) => Failure::misuse(format!("{place}: {what}"), hint),
+            Self::Value(what, hint) => Failure::refused(ErrorCode::InvalidValue, format!("{place}: {what}"), hint),
             Self::Failure(failure) => failure,
         }
     }

@@ -17,17 +17,23 @@ from typing import TYPE_CHECKING, Any
 
 from . import process
 from ._errors import (
+    Busy,
+    CheckViolation,
+    Constraint,
     DatabaseError,
     DataError,
     Error,
+    ForeignKeyViolation,
     IntegrityError,
     InterfaceError,
     InternalError,
+    NotNullViolation,
     NotSupportedError,
     OperationalError,
     ProgrammingError,
     RowNotFound,
-    TimeoutError,
+    Timeout,
+    UniqueViolation,
     Warning,
 )
 from ._given.functions import Functions
@@ -35,7 +41,6 @@ from ._handles.database import Connecting, Database, connect
 from ._handles.reads import Batches, Stream
 from ._handles.scopes import Snapshot, Transaction
 from ._native import (
-    BatchResult,
     Call,
     Change,
     CheckpointInfo,
@@ -44,6 +49,7 @@ from ._native import (
     LoggedQuery,
     Row,
     Rows,
+    RunResult,
     sqlite_version,
 )
 from ._native import version as __version__
@@ -60,21 +66,24 @@ if TYPE_CHECKING:
     from ._told.stats import CallStats, InlineStats, LeaseStats, LiveStats, Stats, TurnStats, WalBlocker, WalStats
 
 __all__ = [
-    "BatchResult",
     "Batches",
     "Blob",
+    "Busy",
     "Call",
     "CallStats",
     "Change",
+    "CheckViolation",
     "CheckpointInfo",
     "Columns",
     "Connecting",
     "Connection",
+    "Constraint",
     "DataError",
     "Database",
     "DatabaseError",
     "Error",
     "ExecuteResult",
+    "ForeignKeyViolation",
     "Functions",
     "InlineStats",
     "IntegrityError",
@@ -84,6 +93,7 @@ __all__ = [
     "Live",
     "LiveStats",
     "LoggedQuery",
+    "NotNullViolation",
     "NotSupportedError",
     "OperationalError",
     "Options",
@@ -93,6 +103,7 @@ __all__ = [
     "Row",
     "RowNotFound",
     "Rows",
+    "RunResult",
     "Seconds",
     "Snapshot",
     "Sql",
@@ -100,10 +111,11 @@ __all__ = [
     "Stats",
     "Stream",
     "Subscription",
-    "TimeoutError",
+    "Timeout",
     "Transaction",
     "Tuning",
     "TurnStats",
+    "UniqueViolation",
     "WalBlocker",
     "WalStats",
     "Warning",

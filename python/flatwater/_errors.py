@@ -8,22 +8,39 @@ from __future__ import annotations
 import builtins
 import sqlite3
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 
 class Warning(sqlite3.Warning):
     """Never raised; PEP 249 asks for it."""
 
 
+class Constraint(NamedTuple):
+    """The constraint that failed, as far as SQLite tells."""
+
+    kind: str
+    """"unique", "primary_key", "not_null", "check", "foreign_key", "trigger", "data_type" or "other"."""
+    table: str | None
+    """SQLite does not name that of a foreign key and of a trigger."""
+    columns: tuple[str, ...]
+    """In the order of the constraint; empty where SQLite names none."""
+    name: str | None
+    """The name of the index on an expression, or of the CHECK; of a CHECK without a name, its text."""
+
+
 class Error(sqlite3.Error):
     """Any failure of a call. Its attributes never contain bound values.
 
     `sqlite_errorcode` is SQLite's extended result code, and `sqlite_errorname` its name, such as
-    "SQLITE_CONSTRAINT_UNIQUE". Both are None if the error is not SQLite's.
+    "SQLITE_CONSTRAINT_UNIQUE". Both are None if the error is not SQLite's; then it has a `code`.
     """
 
     kind: str = "misuse"
     """The kind of failure, such as "constraint", "busy" or "timeout"."""
+    code: str | None = None
+    """What went wrong, such as "returns_rows", if the error is not SQLite's. The page "Error codes" lists all."""
+    constraint: Constraint | None = None
+    """The constraint that failed, for an error of that kind."""
     retryable: bool = False
     """True if the same call may succeed later, and this one did nothing."""
     sql: str | None = None
@@ -56,12 +73,32 @@ class OperationalError(DatabaseError, sqlite3.OperationalError):
     """The SQL, the state of the database or its surroundings: a lock, a disk."""
 
 
-class TimeoutError(OperationalError, builtins.TimeoutError):
+class Timeout(OperationalError, builtins.TimeoutError):
     """The deadline of the call passed."""
+
+
+class Busy(OperationalError):
+    """Another connection or process held a lock for longer than the busy timeout."""
 
 
 class IntegrityError(DatabaseError, sqlite3.IntegrityError):
     """A constraint failed, or a value does not fit its column."""
+
+
+class UniqueViolation(IntegrityError):
+    """A UNIQUE or a PRIMARY KEY constraint failed, or a unique index."""
+
+
+class ForeignKeyViolation(IntegrityError):
+    """A foreign key constraint failed."""
+
+
+class NotNullViolation(IntegrityError):
+    """A NOT NULL constraint failed."""
+
+
+class CheckViolation(IntegrityError):
+    """A CHECK constraint failed."""
 
 
 class InternalError(DatabaseError, sqlite3.InternalError):
@@ -85,6 +122,7 @@ class AtExit(ProgrammingError):
     makes it without running code of Python, so it has no `__init__`."""
 
     kind = "closed"
+    code = "database_closed"
 
 
 def make(
@@ -94,16 +132,21 @@ def make(
     retryable: bool = False,
     sql: str | None = None,
     hint: str | None = None,
-    code: tuple[int | None, str | None] = (None, None),
+    sqlite: tuple[int | None, str | None] = (None, None),
     offset: int | None = None,
     applied: str | None = None,
+    code: str | None = None,
+    constraint: tuple[str, str | None, list[str], str | None] | None = None,
 ) -> Error:
     """Makes an exception. Called by the native part. The text is SQLite's own, with the hint behind it if there is
     one."""
     error: Error = globals()[name](f"{message} -- {hint}" if hint else message)
     error.kind, error.retryable, error.sql, error.hint = kind, retryable, sql, hint
-    error.__dict__["sqlite_errorcode"], error.__dict__["sqlite_errorname"] = code
-    error.offset, error.applied = offset, applied
+    error.__dict__["sqlite_errorcode"], error.__dict__["sqlite_errorname"] = sqlite
+    error.offset, error.applied, error.code = offset, applied, code
+    if constraint is not None:
+        of, table, columns, called = constraint
+        error.constraint = Constraint(of, table, tuple(columns), called)
     return error
 
 
@@ -136,6 +179,6 @@ def name_of_type(value: object) -> str:
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def misuse(message: str, hint: str | None = None) -> Error:
+def misuse(message: str, hint: str | None = None, code: str = "invalid_argument") -> Error:
     """Makes the exception for a call that is wrong."""
-    return make("ProgrammingError", message, "misuse", hint=hint)
+    return make("ProgrammingError", message, "misuse", hint=hint, code=code)

@@ -11,7 +11,7 @@ from ._given.types import AnyPath, Options, Params, Seconds, SqlLike
 from ._told.stats import Stats
 
 __all__ = [
-    "BatchResult",
+    "RunResult",
     "Call",
     "Change",
     "CheckpointInfo",
@@ -159,8 +159,8 @@ class ExecuteResult:
     def __hash__(self) -> int: ...
 
 @final
-class BatchResult:
-    """The result of one statement of a batch."""
+class RunResult:
+    """What one statement did, whatever it is."""
 
     def __new__(cls, changes: int, last_insert_rowid: int | None = None, rows: Rows | None = None) -> Self: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
@@ -172,17 +172,20 @@ class BatchResult:
         """The rowid of the last row that it inserted, or None."""
     @property
     def rows(self) -> Rows | None:
-        """The rows of a statement with RETURNING, or None."""
+        """The rows of a statement that returns rows, or None."""
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns; there are none if the statement returns no rows."""
 
 @final
 class CheckpointInfo:
     """What a checkpoint did."""
 
     @property
-    def wal_frames(self) -> int:
+    def frames(self) -> int:
         """Frames in the WAL."""
     @property
-    def copied_frames(self) -> int:
+    def copied(self) -> int:
         """How many of them are in the database."""
 
 @final
@@ -254,13 +257,16 @@ class Executor:
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self: ...
     def execute(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Call[ExecuteResult]:
         """Runs one statement that returns no rows. Returns its changes and the rowid of the last row it inserted."""
+    def run(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Call[RunResult]:
+        """Runs any one statement. Returns its rows, if it returns rows, and what it changed: for programs that do not
+        know what the statement is, such as consoles and adapters."""
     def executemany(self, sql: str, rows: Iterable[Params], *, timeout: Seconds | None = None) -> Call[int]:
         """Runs one statement once per row of parameters, all or nothing. Returns the number of rows it changed."""
     def executescript(self, sql: str, *, timeout: Seconds | None = None) -> Call[None]:
         """Runs several statements without parameters, separated by semicolons, all or nothing."""
     def batch(
         self, statements: Iterable[SqlLike | tuple[str, Params]], *, timeout: Seconds | None = None
-    ) -> Call[list[BatchResult]]:
+    ) -> Call[list[RunResult]]:
         """Runs several statements with their parameters, all or nothing, in one trip. Returns a result for each."""
     @overload
     def query(
@@ -341,7 +347,7 @@ class Executor:
     def _executemany_kept(self, sql: str, rows: Iterable[Params]) -> OwnCall[int]: ...
     def _prepare(self, sql: str, timeout: Seconds | None) -> OwnCall[None]: ...
     def _open(self, on: NativeDatabase | TransactionGuard | SnapshotGuard | NativeConnection) -> None: ...
-    def _batch_kept(self, statements: Iterable[Any]) -> OwnCall[list[BatchResult]]: ...
+    def _batch_kept(self, statements: Iterable[Any]) -> OwnCall[list[RunResult]]: ...
     def _begin(
         self, timeout: Seconds | None, guard: TransactionGuard | None = None, rowid: int | None = None
     ) -> OwnCall[TransactionGuard]: ...

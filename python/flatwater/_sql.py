@@ -34,7 +34,7 @@ class Sql:
     def push_identifier(self, name: str) -> Sql:
         """Appends the name of a table, a column or an index, quoted."""
         if "\0" in name:
-            raise misuse("an identifier has a NUL byte")
+            raise misuse("an identifier has a NUL byte", code="nul_byte")
         # Two backticks are one inside of a name.
         gap = " " if next(filter(None, reversed(self._text)), "").endswith("`") else ""
         self._text.append(f"{gap}`{name.replace('`', '``')}`")

@@ -49,7 +49,7 @@ mod _native {
     #[pymodule_export]
     use crate::results::rows::{Rows, restore_rows};
     #[pymodule_export]
-    use crate::results::small::{BatchResult, CheckpointInfo, ExecuteResult};
+    use crate::results::small::{CheckpointInfo, ExecuteResult, RunResult};
     #[pymodule_export]
     use crate::told::logged_query::LoggedQuery;
     #[pymodule_export]

@@ -69,9 +69,9 @@ def write_in_block(db: blocking.Database, n: int) -> None:
 def test_a_block_that_waits_for_another_ones_end_has_a_deadline(db, threads):
     block = db.transaction()
     threads[0].submit(block.__enter__).result(SECONDS)
-    with pytest.raises(flatwater.TimeoutError):
+    with pytest.raises(flatwater.Timeout):
         threads[0].submit(db.execute, INSERT, (1,), timeout=0.05).result(SECONDS)
-    with pytest.raises(flatwater.TimeoutError):
+    with pytest.raises(flatwater.Timeout):
         threads[0].submit(db.transaction(timeout=0.05).__enter__).result(SECONDS)
     threads[1].submit(block.__exit__, None, None, None).result(SECONDS)
     threads[0].submit(db.execute, INSERT, (2,)).result(SECONDS)

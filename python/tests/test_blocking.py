@@ -97,7 +97,7 @@ def test_other_threads_run_while_a_call_waits(file):
         ran = threading.Event()
         thread = threading.Thread(target=ran.set)
         thread.start()
-        with pytest.raises(flatwater.TimeoutError):
+        with pytest.raises(flatwater.Timeout):
             db.query_value(ENDLESS, timeout=0.05)
         thread.join()
         assert ran.is_set()

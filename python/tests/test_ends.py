@@ -53,7 +53,7 @@ EVERYTHING = """
             try:
                 await tx.execute("INSERT INTO t VALUES (2)")
                 break
-            except flatwater.TimeoutError:
+            except flatwater.Timeout:
                 pass  # This machine was busy for as long as it may be idle.
         open_here.extend([snapshot, stream, rows, batches, live, changes, tx, db.execute("INSERT INTO t VALUES (4)")])
         tasks = [half_made, asyncio.create_task(listen(live)), asyncio.create_task(listen(changes))]
@@ -317,7 +317,7 @@ def test_loops_and_threads_share_one_database(file):
                     tx.executemany(insert, [(number, n), (number, n)])
                 with pytest.raises(flatwater.IntegrityError):
                     db.execute("INSERT INTO t (id) SELECT max(id) FROM t")
-                with pytest.raises(flatwater.TimeoutError):
+                with pytest.raises(flatwater.Timeout):
                     db.query(endless, timeout=1e-4)
                 found = db.query_values("SELECT n FROM t WHERE thread = ? ORDER BY id", (number,))
                 assert found == [one for one in range(n + 1) for _ in range(2)]

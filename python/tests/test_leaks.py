@@ -323,7 +323,7 @@ OPERATION: dict[str, Callable[[flatwater.Database], Awaitable[object]]] = {
     "an iterable that fails": lambda db: fails(ZeroDivisionError, db.executemany(INSERT, (1 / 0 for _ in "x"))),
     "a class that fails": lambda db: fails(TypeError, db.query("SELECT a AS age FROM t", into=User)),
     "wrong arguments": answered_with_hints,
-    "a timeout": lambda db: fails(flatwater.TimeoutError, db.query_value(ENDLESS, timeout=1e-5)),
+    "a timeout": lambda db: fails(flatwater.Timeout, db.query_value(ENDLESS, timeout=1e-5)),
     "never awaited": never_awaited,
     "closed": lambda db: asyncio.sleep(0, db.execute(INSERT, ROW).close()),
     "a task that is cancelled before it begins": lambda db: cancelled(db.execute(INSERT, ROW), 0),

@@ -36,6 +36,7 @@ VERBS = {
     "open": {"path", "options"},
     "close": set(),
     "execute": {"params", "changes", "last_insert_rowid"},
+    "run": {"params", "columns", "result"},
     "execute_many": {"rows", "changes"},
     "batch": {"results"},
     "execute_script": set(),
@@ -167,9 +168,21 @@ def same_rows(expected: list[list[Any]], found: Any) -> None:
         same_row(one, other)
 
 
+def same_result(expected: dict[str, Any], found: Any) -> None:
+    assert set(expected) <= {"changes", "last_insert_rowid", "rows"}
+    for field in ("changes", "last_insert_rowid"):
+        if field in expected:
+            assert getattr(found, field) == expected[field]
+    if "rows" in expected:
+        assert (expected["rows"] is None) == (found.rows is None)
+        same_rows(expected["rows"] or [], found.rows or [])
+
+
 def failed(expected: dict[str, Any], error: BaseException) -> None:
     """Compares an exception with the error that is expected."""
-    fields = set("kind code message_contains hint_contains hint sql_contains at retryable applied hides".split())
+    fields = set(
+        "kind code constraint message_contains hint_contains hint sql_contains at retryable applied hides".split()
+    )
     assert set(expected) <= fields
     if isinstance(error, OverflowError | UnicodeEncodeError):
         # What Python itself raises for such a value.
@@ -178,7 +191,13 @@ def failed(expected: dict[str, Any], error: BaseException) -> None:
     assert isinstance(error, flatwater.Error), error
     assert error.kind == expected["kind"], error
     if "code" in expected:
-        assert error.sqlite_errorname == expected["code"]
+        assert (error.code or error.sqlite_errorname) == expected["code"]
+    if "constraint" in expected:
+        given = {"table": None, "columns": [], "name": None, **expected["constraint"]}
+        assert (
+            error.constraint is not None
+            and {**error.constraint._asdict(), "columns": [*error.constraint.columns]} == given
+        )
     assert expected.get("message_contains", "") in str(error)
     plain = (error.hint or "").lower().replace("_", "")
     assert expected.get("hint_contains", "").lower().replace("_", "") in plain
@@ -206,13 +225,10 @@ def ended(step: dict[str, Any], verb: str, result: Any) -> None:
     elif verb == "batch" and "results" in step:
         assert len(result) == len(step["results"])
         for expected, found in zip(step["results"], result):
-            assert set(expected) <= {"changes", "last_insert_rowid", "rows"}
-            for field in ("changes", "last_insert_rowid"):
-                if field in expected:
-                    assert getattr(found, field) == expected[field]
-            if "rows" in expected:
-                assert (expected["rows"] is None) == (found.rows is None)
-                same_rows(expected["rows"] or [], found.rows or [])
+            same_result(expected, found)
+    elif verb == "run":
+        assert list(result.columns) == step.get("columns", list(result.columns))
+        same_result(step.get("result", {}), result)
     elif verb == "query":
         if "columns" in step:
             assert list(result.columns) == step["columns"]

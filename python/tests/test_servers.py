@@ -137,7 +137,7 @@ async def test_a_lost_answer_is_no_second_write_and_no_server_is_a_timeout(clust
         assert (await server.execute("INSERT INTO t VALUES (1)")).changes == 1
         assert await server.query_value("SELECT count(*) FROM t") == 1
         cluster.order(headless=True)
-        with pytest.raises(flatwater.TimeoutError) as caught:
+        with pytest.raises(flatwater.Timeout) as caught:
             await server.execute("INSERT INTO t VALUES (2)", timeout=0.3)
         assert caught.value.applied in ("no", "unknown")
 

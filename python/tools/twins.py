@@ -133,7 +133,7 @@ TWINS = {
     "_handles/prepared.py": Twin(
         head="A statement that was compiled once, whose errors are known before it runs.\n\n"
         "Owns the handle. Leaves out running it: its database does that, and finds the compiled statement by its text.",
-        imports="from .._native import Call, Columns, ExecuteResult, Row, Rows\n\n"
+        imports="from .._native import Call, Columns, ExecuteResult, Row, Rows, RunResult\n\n"
         "if TYPE_CHECKING:\n"
         "    from .._given.types import Params, Seconds\n"
         "    from .scopes import Reads",
@@ -144,7 +144,7 @@ TWINS = {
     ),
     "blocking/_prepared.py": Twin(
         head="The prepared statements of `flatwater.blocking`.\n\nOwns the handle. Leaves out running it.",
-        imports="from .._native import Columns, ExecuteResult, Row, Rows\n\n"
+        imports="from .._native import Columns, ExecuteResult, Row, Rows, RunResult\n\n"
         "if TYPE_CHECKING:\n"
         "    from .._given.types import Params, Seconds\n"
         "    from . import Executor",
@@ -156,7 +156,7 @@ TWINS = {
     "blocking/_calls.py": Twin(
         head="The calls of `flatwater.blocking` that wait for those of the same name.\n\n"
         "Owns the wait. Leaves out `executemany`, which takes the rows of a generator in parts (`blocking`).",
-        imports="from .._native import BatchResult, Columns, ExecuteResult, Executor, Row, Rows, wait\n\n"
+        imports="from .._native import Columns, ExecuteResult, Executor, Row, Rows, RunResult, wait\n\n"
         "if TYPE_CHECKING:\n"
         "    from .._given.types import Params, Seconds, SqlLike",
         class_='class Calls:\n    """The calls that run SQL, and wait for it."""\n\n    _on: Executor\n',

@@ -50,7 +50,7 @@ class Requests:
         try:
             self.step(lambda: self.db.execute(INSERT, (n,), timeout=rng.random() / 100))
             self.ledger.keep([n])
-        except flatwater.TimeoutError as error:
+        except flatwater.Timeout as error:
             if error.applied != "no":
                 raise Finding(f"it is unknown what a deadline did: {error!r}") from error
             self.ledger.count("deadlines")

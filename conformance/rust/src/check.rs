@@ -5,9 +5,9 @@
 
 use flatwater::calls::TimeoutEffect;
 use flatwater::values::ExecuteResult;
-use flatwater::{Error, Row, Rows, ValueRef};
+use flatwater::{Error, ErrorCode, Row, Rows, ValueRef};
 
-use crate::fields::{BatchResult, Failure};
+use crate::fields::{Constraint, Failure, RunResult};
 use crate::outcome::{Handle, Outcome};
 use crate::step::{Step, Verb};
 use crate::value::Value;
@@ -28,6 +28,11 @@ fn of(verb: &Verb, outcome: &Outcome) -> Checked {
     match (verb, outcome) {
         (Verb::Execute { changes, last_insert_rowid, .. }, Outcome::Executed(is)) => {
             executed(*changes, *last_insert_rowid, is)
+        }
+        (Verb::Run { columns, result, .. }, Outcome::Ran(is)) => {
+            let names = is.rows.as_ref().map_or_else(Vec::new, |rows| rows.columns().map(str::to_owned).collect());
+            same("columns", columns.as_ref(), &names)?;
+            result.as_ref().map_or(Ok(()), |expected| ran(expected, is))
         }
         (Verb::ExecuteMany { changes, .. }, Outcome::Changes(is)) => same("changes", changes.as_ref(), is),
         (Verb::Batch { results: Some(expected), .. }, Outcome::Batch(is)) => batch(expected, is),
@@ -74,16 +79,19 @@ fn executed(changes: Option<u64>, rowid: Option<Option<i64>>, is: &ExecuteResult
     same("last_insert_rowid", rowid.as_ref(), &is.last_insert_rowid)
 }
 
-fn batch(expected: &[BatchResult], is: &[flatwater::values::BatchResult]) -> Checked {
+fn batch(expected: &[RunResult], is: &[flatwater::values::RunResult]) -> Checked {
     same("the number of results", Some(&expected.len()), &is.len())?;
-    expected.iter().zip(is).try_for_each(|(expected, is)| {
-        executed(expected.changes, expected.last_insert_rowid, &is.executed)?;
-        match (&expected.rows, &is.rows) {
-            (None, _) | (Some(None), None) => Ok(()),
-            (Some(Some(expected)), Some(is)) => rows(expected, is),
-            (Some(expected), is) => Err(format!("the rows are {is:?}, and {expected:?} is expected")),
-        }
-    })
+    expected.iter().zip(is).try_for_each(|(expected, is)| ran(expected, is))
+}
+
+fn ran(expected: &RunResult, is: &flatwater::values::RunResult) -> Checked {
+    same("changes", expected.changes.as_ref(), &is.changes)?;
+    same("last_insert_rowid", expected.last_insert_rowid.as_ref(), &is.last_insert_rowid)?;
+    match (&expected.rows, &is.rows) {
+        (None, _) | (Some(None), None) => Ok(()),
+        (Some(Some(expected)), Some(is)) => rows(expected, is),
+        (Some(expected), is) => Err(format!("the rows are {is:?}, and {expected:?} is expected")),
+    }
 }
 
 pub(crate) fn rows(expected: &[Vec<Value>], is: &Rows) -> Checked {
@@ -118,8 +126,18 @@ pub(crate) fn failure(expected: &Failure, error: &Error) -> Checked {
     if expected.kind != error.kind().name() {
         return wrong("the kind");
     }
-    if expected.code.as_ref().is_some_and(|code| code.as_deref() != error.sqlite_name()) {
+    let code = error.code().map(ErrorCode::name).or(error.sqlite_name());
+    if expected.code.is_some() && expected.code.as_deref() != code {
         return wrong("the code");
+    }
+    let constraint = error.constraint().map(|is| Constraint {
+        kind: is.kind().name().to_owned(),
+        table: is.table().map(str::to_owned),
+        columns: is.columns().to_vec(),
+        name: is.name().map(str::to_owned),
+    });
+    if expected.constraint.is_some() && expected.constraint != constraint {
+        return wrong("the constraint");
     }
     if !has(&expected.message_contains, Some(error.message())) {
         return wrong("the message");

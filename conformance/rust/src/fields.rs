@@ -7,8 +7,8 @@
 //! or a value. In paths `{path}` is the path of the place, `:memory:` in memory, and `{directory}` an empty
 //! directory.
 //!
-//! Of an error, `kind` must be given. `code` is the name of SQLite's extended code, `null` if the error is not
-//! SQLite's; `hint_contains` counts neither underscores nor case, because names have the language's form; `hint` is
+//! Of an error, `kind` must be given. `code` is the name of SQLite's extended code, or that of Flatwater, which is in
+//! lower case; of a `constraint` what is not given is not there; `hint_contains` counts neither underscores nor case, because names have the language's form; `hint` is
 //! `false` if there is none; `at` is the text at the error's offset in the SQL; `retryable` says whether the same
 //! call may succeed later, `applied` whether the work was done (`no`, `yes`, `unknown`); `hides` is a text that the
 //! error contains nowhere. A value that a language itself refuses, such as a text with a lone surrogate in Python,
@@ -88,7 +88,7 @@ impl Default for Params {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct BatchResult {
+pub(crate) struct RunResult {
     pub(crate) changes: Option<u64>,
     #[serde(default, deserialize_with = "given")]
     pub(crate) last_insert_rowid: Option<Option<i64>>,
@@ -104,13 +104,24 @@ pub(crate) struct JsonOptions {
     pub(crate) embed: Vec<String>,
 }
 
+/// The constraint that an error is of.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Constraint {
+    pub(crate) kind: String,
+    pub(crate) table: Option<String>,
+    #[serde(default)]
+    pub(crate) columns: Vec<String>,
+    pub(crate) name: Option<String>,
+}
+
 /// How a call fails.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Failure {
     pub(crate) kind: String,
-    #[serde(default, deserialize_with = "given")]
-    pub(crate) code: Option<Option<String>>,
+    pub(crate) code: Option<String>,
+    pub(crate) constraint: Option<Constraint>,
     pub(crate) message_contains: Option<String>,
     pub(crate) hint_contains: Option<String>,
     pub(crate) hint: Option<bool>,

@@ -3,7 +3,7 @@
 //! Owns: these types. Plain data. Leaves out: making calls (`program`), and comparing what they gave (`check`).
 
 use flatwater::calls::{Blob, RowStream};
-use flatwater::values::{BatchResult, ExecuteResult};
+use flatwater::values::{ExecuteResult, RunResult};
 use flatwater::{Error, Prepared, Row, Rows, Snapshot, Transaction};
 use futures_util::future::LocalBoxFuture;
 
@@ -18,7 +18,8 @@ pub(crate) enum Outcome {
     Done,
     Executed(ExecuteResult),
     Changes(u64),
-    Batch(Vec<BatchResult>),
+    Batch(Vec<RunResult>),
+    Ran(RunResult),
     Rows(Rows),
     Row(Option<Row<'static>>),
     Value(Option<flatwater::Value>),

@@ -8,7 +8,7 @@ use rusqlite::types::{ToSqlOutput, Value as Stored, ValueRef};
 use rusqlite::{Connection, Statement};
 
 use crate::check::{self, Checked};
-use crate::fields::{Options, Params, Text};
+use crate::fields::{Options, Params, RunResult, Text};
 use crate::format::Scenario;
 use crate::step::{Step, Verb};
 use crate::value::Value;
@@ -68,7 +68,7 @@ fn step(connection: &Connection, step: &Step) -> Checked {
         (Err(error), None) => Err(error.to_string()),
         (Err(error), Some(expected)) => {
             let error = Error::from(error);
-            let code = expected.code.as_ref().is_none_or(|code| code.as_deref() == error.sqlite_name());
+            let code = expected.code.as_ref().is_none_or(|code| Some(&**code) == error.sqlite_name());
             if code && error.kind().name() == expected.kind { Ok(()) } else { Err(error.to_string()) }
         }
     }
@@ -94,6 +94,7 @@ fn several(connection: &Connection, verb: &Verb) -> rusqlite::Result<Vec<Ran>> {
 fn one(connection: &Connection, verb: &Verb) -> rusqlite::Result<Ran> {
     match verb {
         Verb::Execute { of: Text::Sql(sql), params, .. }
+        | Verb::Run { of: Text::Sql(sql), params, .. }
         | Verb::Query { of: Text::Sql(sql), params, .. }
         | Verb::QueryOne { of: Text::Sql(sql), params, .. }
         | Verb::QueryValue { of: Text::Sql(sql), params, .. }
@@ -151,13 +152,16 @@ fn compare(verb: &Verb, ran: &[Ran]) -> Checked {
         (Verb::Execute { changes, last_insert_rowid, .. }, Some(first)) => {
             executed(*changes, *last_insert_rowid, first)
         }
+        (Verb::Run { columns, result, .. }, Some(first)) => {
+            columns.as_ref().map_or(Ok(()), |columns| equal("columns", columns, &first.columns))?;
+            result.as_ref().map_or(Ok(()), |expected| one_result(expected, first))
+        }
         (Verb::ExecuteMany { changes: Some(changes), .. }, _) => {
             equal("changes", *changes, ran.iter().map(|ran| ran.changes).sum())
         }
-        (Verb::Batch { results: Some(results), .. }, _) => results.iter().zip(ran).try_for_each(|(expected, ran)| {
-            executed(expected.changes, expected.last_insert_rowid, ran)?;
-            expected.rows.iter().flatten().zip(Some(ran)).try_for_each(|(expected, ran)| rows(expected, &ran.rows))
-        }),
+        (Verb::Batch { results: Some(results), .. }, _) => {
+            results.iter().zip(ran).try_for_each(|(expected, ran)| one_result(expected, ran))
+        }
         (Verb::Query { columns, rows: expected, .. }, Some(first)) => {
             columns.as_ref().map_or(Ok(()), |columns| equal("columns", columns, &first.columns))?;
             expected.as_ref().map_or(Ok(()), |expected| rows(expected, &first.rows))
@@ -178,6 +182,11 @@ fn compare(verb: &Verb, ran: &[Ran]) -> Checked {
         }
         _ => Ok(()),
     }
+}
+
+fn one_result(expected: &RunResult, ran: &Ran) -> Checked {
+    executed(expected.changes, expected.last_insert_rowid, ran)?;
+    expected.rows.iter().flatten().try_for_each(|expected| rows(expected, &ran.rows))
 }
 
 fn executed(changes: Option<u64>, rowid: Option<Option<i64>>, ran: &Ran) -> Checked {

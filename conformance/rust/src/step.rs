@@ -33,7 +33,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 
-use crate::fields::{BatchResult, Failure, JsonOptions, Options, Params, Text, given};
+use crate::fields::{Failure, JsonOptions, Options, Params, RunResult, Text, given};
 use crate::value::Value;
 
 /// One call, with what is expected of it.
@@ -76,6 +76,13 @@ pub(crate) enum Verb {
         #[serde(default, deserialize_with = "given")]
         last_insert_rowid: Option<Option<i64>>,
     },
+    Run {
+        of: Text,
+        #[serde(default)]
+        params: Params,
+        columns: Option<Vec<String>>,
+        result: Option<RunResult>,
+    },
     ExecuteMany {
         of: String,
         rows: Vec<Params>,
@@ -83,7 +90,7 @@ pub(crate) enum Verb {
     },
     Batch {
         of: Vec<(String, Params)>,
-        results: Option<Vec<BatchResult>>,
+        results: Option<Vec<RunResult>>,
     },
     ExecuteScript {
         of: String,
@@ -245,6 +252,7 @@ fn common_of(verb: &str) -> Option<&'static [&'static str]> {
         "create" | "remove" => &["in", "error"],
         "open" | "close" | "commit" | "rollback" => &["start", "error"],
         "execute"
+        | "run"
         | "execute_many"
         | "batch"
         | "execute_script"
@@ -315,6 +323,7 @@ impl Verb {
     pub(crate) fn text(&self) -> Option<&Text> {
         match self {
             Self::Execute { of, .. }
+            | Self::Run { of, .. }
             | Self::Query { of, .. }
             | Self::QueryOne { of, .. }
             | Self::QueryValue { of, .. }

@@ -50,5 +50,5 @@ pub(crate) fn same(values: &[Value]) -> String {
 
 /// The error of what cannot be moved.
 pub(crate) fn refused(message: String, hint: &'static str) -> Error {
-    flatwater::bindings::server::error(flatwater::ErrorKind::Misuse, message, hint)
+    flatwater::bindings::server::error(flatwater::ErrorCode::Unsupported, message, hint)
 }

@@ -4,7 +4,7 @@
 //! the keys mean (`options`), but for `tls`.
 
 use flatwater::bindings::server::error;
-use flatwater::{ErrorKind, Result};
+use flatwater::{ErrorCode, Result};
 use percent_encoding::percent_decode_str;
 
 use crate::dialect::Dialect;
@@ -131,12 +131,13 @@ fn setting(pair: &str) -> Result<(String, String)> {
 }
 
 fn wrong(message: String) -> flatwater::Error {
-    error(ErrorKind::Misuse, message, FORM)
+    error(ErrorCode::InvalidPath, message, FORM)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flatwater::ErrorKind;
 
     fn parsed(text: &str) -> Address {
         Address::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))

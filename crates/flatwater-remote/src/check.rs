@@ -6,7 +6,7 @@ use flatwater::bindings::server::{
     One, asks_for_earlier, changing_pragma, check_nul, check_parameters, control_as_text, error,
 };
 use flatwater::bindings::{looks_like_rows, parameter_names, statements, tokens};
-use flatwater::{Error, ErrorKind, Result, ValueRef};
+use flatwater::{ErrorCode, Result, ValueRef};
 
 use crate::dialect::Dialect;
 
@@ -52,17 +52,26 @@ pub(crate) fn check(one: &One<'_>, dialect: Dialect) -> Result<()> {
     for (number, (_, value)) in (1..).zip(one.values()) {
         match value {
             ValueRef::Real(value) if !value.is_finite() => {
-                return Err(wrong(
+                return Err(error(
+                    ErrorCode::InvalidValue,
                     format!("parameter {number} is infinite, which JSON cannot say"),
                     "bind NULL, or a text",
                 ));
             }
             ValueRef::Text(text) if dialect == Dialect::Rqlite && is_hex(text) => {
                 let hint = "the server reads such a text as a BLOB: bind the bytes themselves";
-                return Err(wrong(format!("parameter {number} is a TEXT that looks like x'...'"), hint));
+                return Err(error(
+                    ErrorCode::InvalidValue,
+                    format!("parameter {number} is a TEXT that looks like x'...'"),
+                    hint,
+                ));
             }
             ValueRef::Text(text) if std::str::from_utf8(text).is_err() => {
-                return Err(wrong(format!("parameter {number} is a TEXT that is not UTF-8"), "bind it as a BLOB"));
+                return Err(error(
+                    ErrorCode::InvalidValue,
+                    format!("parameter {number} is a TEXT that is not UTF-8"),
+                    "bind it as a BLOB",
+                ));
             }
             _ => {}
         }
@@ -82,11 +91,15 @@ pub(crate) fn check_text(sql: &str, dialect: Dialect) -> Result<()> {
     check_nul(sql)?;
     let mut all = statements(sql);
     let Some((_, verb, _)) = all.next() else {
-        return Err(wrong("the SQL has no statement".into(), "a call runs one statement"));
+        return Err(error(ErrorCode::NoStatement, "the SQL has no statement".into(), "a call runs one statement"));
     };
     if all.next().is_some() {
         let hint = "the server would return the result of the last one only: use execute_script, or batch";
-        return Err(wrong("the SQL has several statements, and one is expected".into(), hint));
+        return Err(error(
+            ErrorCode::SeveralStatements,
+            "the SQL has several statements, and one is expected".into(),
+            hint,
+        ));
     }
     let is = |words: &[&str]| words.iter().any(|one| verb.eq_ignore_ascii_case(one));
     if dialect == Dialect::Libsql && is(CONTROLS) {
@@ -97,7 +110,11 @@ pub(crate) fn check_text(sql: &str, dialect: Dialect) -> Result<()> {
             Dialect::Rqlite => "the server has one connection for all its clients: use batch, which is all or nothing",
             Dialect::Libsql => "each call has a connection of its own, and a server no other databases",
         };
-        return Err(wrong(format!("{verb} cannot be run on a server as a statement"), hint));
+        return Err(error(
+            ErrorCode::TransactionAsText,
+            format!("{verb} cannot be run on a server as a statement"),
+            hint,
+        ));
     }
     if let Some(name) = changing_pragma(sql)? {
         let hint = match dialect {
@@ -108,17 +125,17 @@ pub(crate) fn check_text(sql: &str, dialect: Dialect) -> Result<()> {
                 "each call has a connection of its own, which ends with it: set it where the server is started"
             }
         };
-        return Err(wrong(format!("PRAGMA {name} cannot be set through the server"), hint));
+        return Err(error(ErrorCode::ConnectionState, format!("PRAGMA {name} cannot be set through the server"), hint));
     }
     // A PRAGMA that asks makes nothing.
     if !verb.eq_ignore_ascii_case("PRAGMA") && makes_temp(sql) {
         let hint = "it would be of a connection of the server, which is of all its clients or ends with the call";
-        return Err(wrong("a TEMP object cannot be made on a server".into(), hint));
+        return Err(error(ErrorCode::ConnectionState, "a TEMP object cannot be made on a server".into(), hint));
     }
     // In a trigger it tells of the trigger's own statements.
     if let Some(function) = asks_for_earlier(sql).filter(|_| !verb.eq_ignore_ascii_case("CREATE")) {
         let hint = "other statements stand before it on the server: use RETURNING, or a subquery that finds the row";
-        return Err(wrong(format!("{function}() would tell of another statement"), hint));
+        return Err(error(ErrorCode::LastStatement, format!("{function}() would tell of another statement"), hint));
     }
     Ok(())
 }
@@ -146,13 +163,13 @@ fn check_names(one: &One<'_>, dialect: Dialect) -> Result<()> {
     let has_names = one.values().next().is_some_and(|(name, _)| name.is_some());
     if dialect == Dialect::Libsql && !has_names && parameter_names(one.sql).next().is_some() {
         let hint = "give each parameter by its name, or write ? for it";
-        return Err(wrong("the SQL has parameters with names, and the values have none".into(), hint));
+        return Err(error(
+            ErrorCode::ParameterName,
+            "the SQL has parameters with names, and the values have none".into(),
+            hint,
+        ));
     }
     Ok(())
-}
-
-fn wrong(message: String, hint: &'static str) -> Error {
-    error(ErrorKind::Misuse, message, hint)
 }
 
 #[cfg(test)]

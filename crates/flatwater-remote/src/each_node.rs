@@ -7,7 +7,7 @@
 
 use flatwater::bindings::server::{One, error};
 use flatwater::bindings::tokens;
-use flatwater::{Error, ErrorKind, Result, ValueRef};
+use flatwater::{Error, ErrorCode, Result, ValueRef};
 
 /// Functions that take a time, or `now`, which they also do without arguments (<https://sqlite.org/lang_datefunc.html>).
 const TIMES: &[&str] = &["date", "time", "datetime", "julianday", "unixepoch", "strftime", "timediff"];
@@ -96,7 +96,7 @@ fn is_now(value: ValueRef<'_>) -> bool {
 
 fn refused(what: &str) -> Error {
     let message = format!("{what} would have another value on each node of the cluster");
-    error(ErrorKind::Misuse, message, "bind the time, or the random value, from the program")
+    error(ErrorCode::Unsupported, message, "bind the time, or the random value, from the program")
 }
 
 #[cfg(test)]

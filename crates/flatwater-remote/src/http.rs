@@ -12,7 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use bytes::Bytes;
 use flatwater::bindings::server::error;
-use flatwater::{Error, ErrorKind, Result};
+use flatwater::{Error, ErrorCode, Result};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION};
@@ -202,7 +202,7 @@ fn without(secrets: &[String], body: Bytes) -> Bytes {
 /// The error of a node that is not trusted.
 pub(crate) fn untrusted(why: String) -> Error {
     error(
-        ErrorKind::Open,
+        ErrorCode::Server,
         why,
         "trust the certificate of its authority; for a server without TLS write rqlite://, or tls=0 for libsql://",
     )
@@ -240,7 +240,7 @@ fn authorization(options: &RemoteOptions) -> Result<Option<HeaderValue>> {
 }
 
 fn wrong(message: String) -> Error {
-    error(ErrorKind::Misuse, message, "look at what the connection was given")
+    error(ErrorCode::InvalidOption, message, "look at what the connection was given")
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use flatwater::bindings::server::{self, error};
 use flatwater::options::JsonOptions;
-use flatwater::{Call, Error, ErrorKind, Result, Transaction};
+use flatwater::{Call, Error, ErrorCode, Result, Transaction};
 
 use crate::dialect::Dialect;
 use crate::options::{Level, RemoteOptions};
@@ -44,7 +44,7 @@ impl Libsql {
     pub fn with(options: RemoteOptions) -> Result<Self> {
         if options.address.dialect != Dialect::Libsql {
             let hint = "its address begins with libsql://; Remote::connect takes those of other servers";
-            return Err(error(ErrorKind::Misuse, "it is not the address of a libSQL server".into(), hint));
+            return Err(error(ErrorCode::InvalidPath, "it is not the address of a libSQL server".into(), hint));
         }
         Ok(Self { remote: Remote::with(options)? })
     }

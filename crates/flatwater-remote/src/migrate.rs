@@ -6,7 +6,7 @@
 
 use flatwater::bindings::server::{AppliedMigration, NextMigration, error, next_migration};
 use flatwater::bindings::{statements, tokens};
-use flatwater::{Error, ErrorKind, Migrations, Params, Result, Session, params};
+use flatwater::{Error, ErrorCode, ErrorKind, Migrations, Params, Result, Session, params};
 
 use crate::clock::seconds;
 
@@ -50,7 +50,7 @@ async fn history(on: &Session) -> Result<Vec<AppliedMigration>> {
 async fn apply(on: &Session, step: &NextMigration<'_>) -> Result<()> {
     if !step.in_transaction {
         let hint = "a server runs each migration in a transaction: write it without `-- no-transaction`";
-        return Err(error(ErrorKind::Misuse, "it must run outside of a transaction".into(), hint));
+        return Err(error(ErrorCode::InvalidMigration, "it must run outside of a transaction".into(), hint));
     }
     refuse_lost_rows(on, step.sql).await?;
     let row = params![step.version, step.name, step.checksum, seconds()]?;
@@ -83,7 +83,7 @@ async fn refuse_lost_rows(on: &Session, sql: &str) -> Result<()> {
         if let Some(refers) = refers {
             let message = format!("to drop the table {table} may change the rows of {refers}, which refer to it");
             let hint = "change the table with ALTER TABLE; the server enforces foreign keys, and a file has them off in a migration";
-            return Err(error(ErrorKind::Misuse, message, hint));
+            return Err(error(ErrorCode::InvalidMigration, message, hint));
         }
     }
     Ok(())

@@ -7,7 +7,7 @@ use std::fmt;
 use std::time::Duration;
 
 use flatwater::bindings::server::error;
-use flatwater::{ErrorKind, Result};
+use flatwater::{ErrorCode, Result};
 
 use crate::address::Address;
 use crate::dialect::Dialect;
@@ -219,7 +219,7 @@ fn time(text: &str) -> Result<Duration> {
 
 fn wrong(message: String) -> flatwater::Error {
     error(
-        ErrorKind::Misuse,
+        ErrorCode::InvalidOption,
         message,
         "the settings are level (strong, linearizable, weak, none), freshness, timeout, attempt_timeout, live_poll, ca, cert and key, and authToken, tls and database of \
          a libSQL server; a time is 250ms or 10s",
@@ -229,6 +229,7 @@ fn wrong(message: String) -> flatwater::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flatwater::ErrorKind;
 
     #[test]
     fn an_address_has_settings() {

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use flatwater::bindings::server::{Asked, Rest, error};
-use flatwater::{ErrorKind, Result, Rows};
+use flatwater::{ErrorCode, Result, Rows};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 use crate::dialect::Dialect;
@@ -81,7 +81,7 @@ async fn go_on(shared: &Shared, asked: Asked, first: Rows, mut cursor: Cursor, s
         while let Some(rest) = wanted.recv().await {
             if let Rest::Next(asked) = rest {
                 asked.answer_next(Err(error(
-                    ErrorKind::Io,
+                    ErrorCode::AnswerLost,
                     "the rest of the result is not there any more".into(),
                     "run the query again",
                 )));
@@ -111,6 +111,6 @@ async fn next(shared: &Shared, cursor: &mut Cursor, sql: &str) -> Result<(Rows, 
             Ok((part, !cursor.is_over))
         }
         Err(Broken::Failed(failure)) => Err(failure.error()),
-        Err(Broken::Lost(why)) => Err(error(ErrorKind::Io, why, "run the query again")),
+        Err(Broken::Lost(why)) => Err(error(ErrorCode::AnswerLost, why, "run the query again")),
     }
 }

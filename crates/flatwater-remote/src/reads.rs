@@ -7,7 +7,7 @@ use flatwater::bindings::server::{
     Answered, Asked, One, What, error, needs_database, of_statement, returns_no_rows, timeout,
 };
 use flatwater::calls::TimeoutEffect;
-use flatwater::{Error, ErrorKind, Result, Rows};
+use flatwater::{Error, ErrorCode, Result, Rows};
 
 use crate::check::{check, check_text};
 use crate::dialect::Dialect;
@@ -60,7 +60,7 @@ async fn rows_of(shared: &Shared, asked: &Asked) -> Result<Rows> {
     let (level, end) = (shared.levels.get(asked.way()), shared.ends(asked));
     if shared.cluster.dialect == Dialect::Libsql && matches!(level, Level::None { freshness: Some(_) }) {
         let hint = "read with Level::None { freshness: None }: a replica waits until it has what this client has seen";
-        return Err(error(ErrorKind::Misuse, "a libSQL server has no freshness".into(), hint));
+        return Err(error(ErrorCode::InvalidOption, "a libSQL server has no freshness".into(), hint));
     }
     // Who leads is the newest.
     let at_least = matches!(level, Level::None { .. }).then(|| shared.cluster.newest()).flatten();
@@ -103,7 +103,7 @@ pub(crate) fn result(one: &One<'_>, mut results: Vec<StatementResult>) -> Result
 /// The answer has not the form that the server gives.
 pub(crate) fn no_result() -> Error {
     error(
-        ErrorKind::Io,
+        ErrorCode::AnswerLost,
         "the server's answer does not fit the request".into(),
         "look at what is reached at its address",
     )

@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 
 use flatwater::bindings::server::{self, Answered, Asked, Changes, Server, What, error, timeout};
 use flatwater::calls::TimeoutEffect;
-use flatwater::{ErrorKind, Result};
+use flatwater::{ErrorCode, Result};
 use tokio::sync::mpsc::{self, Receiver, Sender, UnboundedReceiver, UnboundedSender};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::{JoinHandle, JoinSet, LocalSet, spawn_local};
@@ -50,7 +50,7 @@ impl Way {
         let shared = Shared::new(cluster, options, levels.clone(), told);
         let failed = |failure: std::io::Error| {
             error(
-                ErrorKind::Open,
+                ErrorCode::System,
                 format!("the connection's thread cannot be started: {failure}"),
                 "look at the limits of the process",
             )

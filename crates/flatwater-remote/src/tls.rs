@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use flatwater::bindings::server::error;
-use flatwater::{Error, ErrorKind, Result};
+use flatwater::{Error, ErrorCode, Result};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
@@ -47,7 +47,7 @@ fn certificates(given: &[u8]) -> Result<Vec<CertificateDer<'static>>> {
 
 fn wrong(message: String) -> Error {
     error(
-        ErrorKind::Misuse,
+        ErrorCode::InvalidOption,
         message,
         "certificates are in the form PEM, or one in the form DER, and a key in the form PEM",
     )

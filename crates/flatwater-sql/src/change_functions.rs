@@ -8,8 +8,8 @@ use flatwater_sqlite::{AuthEvent, Program};
 use rusqlite::ffi;
 
 use super::tokens::may_call;
-use flatwater_base::error::Error;
 use flatwater_base::error::hint::hint;
+use flatwater_base::error::{Error, ErrorCode};
 
 /// Their names.
 pub const FUNCTIONS: [&str; 3] = ["last_insert_rowid", "changes", "total_changes"];
@@ -67,9 +67,10 @@ fn is_in_trigger(event: &AuthEvent, events: &[AuthEvent], is_trigger: &impl Fn(&
 /// Returns the error for such a call outside of a transaction.
 #[cold]
 pub fn refusal(function: &str) -> Error {
-    Error::misuse(format!(
-        "{function}() is about the last statement of a connection, which may be that of another call"
-    ))
+    Error::new(
+        ErrorCode::LastStatement,
+        format!("{function}() is about the last statement of a connection, which may be that of another call"),
+    )
     .with_hint(match function {
         "last_insert_rowid" => {
             hint!["use " LastInsertRowid " of the result of " Execute ", RETURNING, or one transaction for both"]

@@ -10,8 +10,8 @@ use flatwater_sqlite::{AuthEvent, CAN_ENCRYPT, Verdict};
 use rusqlite::ffi;
 
 use super::pragma::{self, Pragma, is_of_new_files, is_of_sqlcipher, may_change_encryption};
-use flatwater_base::error::Error;
 use flatwater_base::error::hint::{Hint, hint};
+use flatwater_base::error::{Error, ErrorCode};
 
 /// The policy for Flatwater's own SQL, and for texts that were checked before.
 pub fn trusted(_: &AuthEvent) -> Verdict {
@@ -163,32 +163,32 @@ pub fn refusal(event: &AuthEvent, nearest: Option<String>) -> Error {
     let first = event.first.as_deref().unwrap_or_default();
     match event.action {
         ffi::SQLITE_TRANSACTION if first.eq_ignore_ascii_case("BEGIN") => {
-            Error::misuse("BEGIN as text would have no effect on the next call, which may run on another connection")
+            Error::new(ErrorCode::TransactionAsText, "BEGIN as text would have no effect on the next call, which may run on another connection")
                 .with_hint(hint![BeginTransaction])
         }
-        ffi::SQLITE_TRANSACTION => Error::misuse(format!("{first} as text has no transaction to end"))
+        ffi::SQLITE_TRANSACTION => Error::new(ErrorCode::TransactionAsText, format!("{first} as text has no transaction to end"))
             .with_hint(hint!["a single write is committed when its call returns; a transaction " EndsTransaction]),
-        ffi::SQLITE_SAVEPOINT => Error::misuse("SAVEPOINT, RELEASE and ROLLBACK TO as text are not accepted")
+        ffi::SQLITE_SAVEPOINT => Error::new(ErrorCode::TransactionAsText, "SAVEPOINT, RELEASE and ROLLBACK TO as text are not accepted")
             .with_hint(hint![NestTransaction]),
         ffi::SQLITE_ATTACH | ffi::SQLITE_DETACH => {
-            Error::misuse("ATTACH and DETACH would change one connection of several").with_hint(hint!["use " Attach])
+            Error::new(ErrorCode::ConnectionState, "ATTACH and DETACH would change one connection of several").with_hint(hint!["use " Attach])
         }
         ffi::SQLITE_PRAGMA => match pragma_of(event) {
             Pragma::ConnectionState(hint) if is_of_new_files(first) => {
-                Error::misuse(format!("PRAGMA {first} has no effect on a file that exists")).with_hint(hint)
+                Error::new(ErrorCode::ConnectionState, format!("PRAGMA {first} has no effect on a file that exists")).with_hint(hint)
             }
             Pragma::ConnectionState(_) if CAN_ENCRYPT && first.eq_ignore_ascii_case("temp_store") => {
-                Error::misuse("temporary files are not encrypted, and where they are is the same for all connections")
+                Error::new(ErrorCode::ConnectionState, "temporary files are not encrypted, and where they are is the same for all connections")
                     .with_hint(hint!["set it in the options: " TempStore])
             }
             Pragma::ConnectionState(hint) => {
-                Error::misuse(format!("PRAGMA {first} would change one connection of several")).with_hint(hint)
+                Error::new(ErrorCode::ConnectionState, format!("PRAGMA {first} would change one connection of several")).with_hint(hint)
             }
-            _ if is_of_sqlcipher(first) => Error::misuse(format!(
+            _ if is_of_sqlcipher(first) => Error::new(ErrorCode::ConnectionState, format!(
                 "PRAGMA {first} of SQLCipher is not accepted: it may change how this file is encrypted, or all of the process"
             ))
             .with_hint("a file has the default settings of SQLCipher 4"),
-            _ => Error::misuse(format!("there is no PRAGMA {first}"))
+            _ => Error::new(ErrorCode::NoSuchPragma, format!("there is no PRAGMA {first}"))
                 .with_hint(nearest.map_or_else(|| "SQLite ignores unknown PRAGMAs silently".into(), Hint::from)),
         },
         _ => temp_refusal(),
@@ -197,7 +197,7 @@ pub fn refusal(event: &AuthEvent, nearest: Option<String>) -> Error {
 
 /// Returns the error for a text that creates a TEMP object where none is allowed.
 pub fn temp_refusal() -> Error {
-    Error::misuse("a TEMP object exists on one connection of several")
+    Error::new(ErrorCode::ConnectionState, "a TEMP object exists on one connection of several")
         .with_hint(hint!["create it " InsideTransaction ", where it lives until the end"])
 }
 

@@ -21,7 +21,7 @@
 //! - [`Session`]: the operations, which a database, a transaction and a [`Snapshot`] share
 //! - [`Migrations`]: the scripts that bring a database to the schema a program needs
 //! - [`Options`]: every setting and its default
-//! - [`Error`], [`ErrorKind`]: one error type, with a hint on what to do
+//! - [`Error`], [`ErrorKind`], [`ErrorCode`]: one error type, with a hint on what to do
 //! - [`Call`]: the future that every operation returns; [`wait`](Call::wait) for plain threads
 //!
 //! The modules [`options`], [`values`], [`live`], [`stats`], [`events`], [`calls`] and [`process`] have the other
@@ -56,7 +56,8 @@ pub use api::statement::Statement;
 pub use api::testing;
 pub use api::transaction::{Snapshot, Transaction};
 #[doc(inline)]
-pub use flatwater_base::error::{Error, ErrorKind, Result};
+pub use flatwater_base::error::constraint::{Constraint, ConstraintKind};
+pub use flatwater_base::error::{Error, ErrorCode, ErrorKind, Result};
 #[doc(inline)]
 pub use flatwater_base::values::{FromRow, FromSql, Params, Row, Rows, ToSql};
 pub use flatwater_base::{named, params};
@@ -75,7 +76,7 @@ pub mod values {
     #[doc(inline)]
     pub use flatwater_base::values::Serde;
     #[doc(inline)]
-    pub use flatwater_base::values::{BatchResult, Column, ColumnIndex, ExecuteResult, IntoParams, RowIter, Rusqlite};
+    pub use flatwater_base::values::{Column, ColumnIndex, ExecuteResult, IntoParams, RowIter, RunResult, Rusqlite};
 }
 
 /// Types that the operations return and take beyond values: batches, streams, rows of parameters, outcomes of calls.

@@ -11,8 +11,9 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha384};
 
+use flatwater_base::error::cause::caused_by;
 use flatwater_base::error::hint::hint;
-use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::growth_counter::step;
 
 /// The line with which a script begins that must run outside of a transaction.
@@ -81,7 +82,7 @@ impl Migrations {
         let path = path.as_ref();
         let failed = |path: &Path, error: std::io::Error| {
             let message = format!("the migrations in {} cannot be read: {error}", path.display());
-            Error::new(ErrorKind::Io, message).caused_by(error)
+            caused_by(Error::new(ErrorCode::System, message), error)
         };
         let mut steps = Vec::new();
         for entry in std::fs::read_dir(path).map_err(|error| failed(path, error))? {
@@ -93,8 +94,11 @@ impl Migrations {
             }
         }
         if steps.is_empty() {
-            return Err(Error::misuse(format!("there is no migration in the folder {}", path.display()))
-                .with_hint("its files are named 001_init.sql; folders in it, and files of other names, are not read"));
+            return Err(Error::new(
+                ErrorCode::InvalidMigration,
+                format!("there is no migration in the folder {}", path.display()),
+            )
+            .with_hint("its files are named 001_init.sql; folders in it, and files of other names, are not read"));
         }
         steps.sort_by_key(|step| step.version);
         Ok(Self::of(Ok(in_order(steps)?)))
@@ -149,11 +153,11 @@ impl Step {
         let (number, rest) = name.split_at(digits);
         let version = number.parse().ok().filter(|_| rest.is_empty() || rest.starts_with('_'));
         let version = version.ok_or_else(|| {
-            Error::misuse(format!("the migration {name:?} has no number"))
+            Error::new(ErrorCode::InvalidMigration, format!("the migration {name:?} has no number"))
                 .with_hint("a name begins with its number, for example 001_init")
         })?;
         if sql.contains('\0') {
-            return Err(Error::misuse(format!("the migration {name} has a NUL byte")));
+            return Err(Error::new(ErrorCode::InvalidMigration, format!("the migration {name} has a NUL byte")));
         }
         // What follows on the line is a comment.
         let after = sql.strip_prefix(NO_TRANSACTION);
@@ -174,8 +178,11 @@ fn checksum(sql: &str) -> Vec<u8> {
 
 fn in_order(steps: Vec<Step>) -> Result<Vec<Step>> {
     match steps.windows(2).find(|two| two[0].version >= two[1].version) {
-        Some(two) => Err(Error::misuse(format!("the migration {} comes after {}", two[1].name, two[0].name))
-            .with_hint("each migration needs a higher number than the one before it")),
+        Some(two) => Err(Error::new(
+            ErrorCode::InvalidMigration,
+            format!("the migration {} comes after {}", two[1].name, two[0].name),
+        )
+        .with_hint("each migration needs a higher number than the one before it")),
         None => Ok(steps),
     }
 }
@@ -209,22 +216,29 @@ pub(crate) fn next<'a>(steps: &'a [Step], applied: &[Applied], ignore_missing: b
 }
 
 fn changed(step: &Step) -> Error {
-    Error::misuse(format!("the migration {} was changed after it was applied", step.name))
+    Error::new(ErrorCode::MigrationChanged, format!("the migration {} was changed after it was applied", step.name))
         .with_hint("restore its text, and write another migration for the change")
 }
 
 fn missing(steps: &[Step], row: &Applied) -> Error {
     if steps.last().is_none_or(|last| last.version < row.version) {
-        return Error::misuse(format!("the database is newer than this program: it has the migration {}", row.name))
-            .with_hint(hint!["start the newer program, or set " IgnoreMissing " while both are in use"]);
+        return Error::new(
+            ErrorCode::MigrationUnknown,
+            format!("the database is newer than this program: it has the migration {}", row.name),
+        )
+        .with_hint(hint!["start the newer program, or set " IgnoreMissing " while both are in use"]);
     }
-    Error::misuse(format!("the database has the migration {}, which is not in the list", row.name))
-        .with_hint(hint!["add it to the list again, or set " IgnoreMissing])
+    Error::new(
+        ErrorCode::MigrationUnknown,
+        format!("the database has the migration {}, which is not in the list", row.name),
+    )
+    .with_hint(hint!["add it to the list again, or set " IgnoreMissing])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ErrorKind;
     use crate::migrations::Migrations;
 
     fn names(migrations: &Migrations) -> Vec<&str> {

@@ -16,7 +16,7 @@ import {
   type ColumnType,
   type MappedError,
 } from "@prisma/driver-adapter-utils";
-import { FlatwaterError } from "../native/errors.js";
+import { FlatwaterError, type Constraint } from "../native/errors.js";
 import type { Table } from "../values/rows.js";
 import type { SqlValue } from "../values/sql.js";
 import { isoOf, isTime } from "../values/times.js";
@@ -223,29 +223,25 @@ export function errorFor(error: unknown): unknown {
   return new DriverAdapterError({ originalCode: error.code, originalMessage: error.message, ...mapped(error) });
 }
 
-/** What SQLite says of a foreign key; also of one with RESTRICT, whose error is that of a trigger. */
-const FOREIGN_KEY = "FOREIGN KEY constraint failed";
-
 function mapped(error: FlatwaterError): MappedError {
-  const { code, kind, hint } = error;
+  const { kind, hint } = error;
   const message = hint === undefined ? error.message : error.message.replace(` -- ${hint}`, "");
-  switch (code) {
-    case "SQLITE_CONSTRAINT_UNIQUE":
-    case "SQLITE_CONSTRAINT_PRIMARYKEY": {
-      const { constraint, table } = failedColumns(message);
+  switch (error.constraint?.kind) {
+    case "unique":
+    case "primary_key": {
+      const { table } = error.constraint;
+      const constraint = failed(error.constraint);
       return table === undefined
         ? { kind: "UniqueConstraintViolation", constraint }
         : { kind: "UniqueConstraintViolation", constraint, table };
     }
-    case "SQLITE_CONSTRAINT_NOTNULL":
-      return { kind: "NullConstraintViolation", constraint: failedColumns(message).constraint };
-    case "SQLITE_CONSTRAINT_TRIGGER":
-      if (!message.startsWith(FOREIGN_KEY)) {
-        // The text of RAISE.
+    case "not_null":
+      return { kind: "NullConstraintViolation", constraint: failed(error.constraint) };
+    case "foreign_key":
+      if (error.errcode === undefined) {
+        // That of a check of the whole database, whose text says what it has found.
         break;
       }
-    // falls through
-    case "SQLITE_CONSTRAINT_FOREIGNKEY":
       return { kind: "ForeignKeyConstraintViolation", constraint: { foreignKey: {} } };
   }
   if (kind === "busy" || kind === "timeout" || kind === "expired") {
@@ -273,18 +269,7 @@ function behind(text: string, part: string): string | undefined {
   return at < 0 ? undefined : text.slice(at + part.length);
 }
 
-/** The columns of `UNIQUE constraint failed: t.a, t.b`. An index on an expression has its name there. */
-function failedColumns(message: string): {
-  constraint: { fields: string[] } | { index: string };
-  table: string | undefined;
-} {
-  const failed = behind(message, "constraint failed: ") ?? "";
-  const index = behind(failed, "index '");
-  if (index !== undefined && failed.startsWith("index '")) {
-    return { constraint: { index: index.slice(0, -1) }, table: undefined };
-  }
-  const table = failed.slice(0, Math.max(failed.indexOf("."), 0));
-  // A name may have commas and dots.
-  const fields = table === "" ? [failed] : failed.slice(table.length + 1).split(`, ${table}.`);
-  return { constraint: { fields }, table: table || undefined };
+/** What Prisma is told of a constraint: its columns, or the name of an index on an expression. */
+function failed({ columns, name }: Constraint): { fields: string[] } | { index: string } {
+  return name === undefined ? { fields: [...columns] } : { index: name };
 }

@@ -14,6 +14,7 @@ export type Known = ReadonlySet<string>;
 const CALL = ["signal", "timeout"];
 export const CALL_OPTIONS: Known = new Set(CALL);
 export const QUERY_OPTIONS: Known = new Set([...CALL, "rows", "integers", "as"]);
+export const RUN_OPTIONS: Known = new Set([...CALL, "rows", "integers"]);
 const JSON_FORM = ["arrays", "bigIntegersAsStrings", "embed"];
 export const JSON_OPTIONS: Known = new Set([...CALL, ...JSON_FORM]);
 export const JSON_BATCHES_OPTIONS: Known = new Set(["signal", ...JSON_FORM]);

@@ -80,7 +80,7 @@ export class Database extends Session {
 
   /** Resolves with what reads at one point in time, until it is closed. */
   async snapshot(options?: CallOptions): Promise<Snapshot> {
-    const handle = await this.run(SNAPSHOT, "", undefined, options, number);
+    const handle = await this.perform(SNAPSHOT, "", undefined, options, number);
     const snapshot = new Snapshot(handle, this.integers, this.origin);
     unused.register(snapshot, snapshot["handle"], snapshot);
     return snapshot;
@@ -88,7 +88,7 @@ export class Database extends Session {
 
   /** Compiles a statement, so that an error in it is reported. */
   async prepare<T = Row>(sql: string, options?: CallOptions): Promise<PreparedStatement<T>> {
-    await this.run(PREPARE, sql, undefined, options, nothing);
+    await this.perform(PREPARE, sql, undefined, options, nothing);
     return new PreparedStatement<T>(this, sql);
   }
 
@@ -133,12 +133,12 @@ export class Database extends Session {
     if (!["passive", "full", "restart", "truncate"].includes(mode)) {
       return refused(misuse(`the mode of a checkpoint is "passive", "full", "restart" or "truncate"`));
     }
-    return this.run(CHECKPOINT, mode, undefined, options, reader);
+    return this.perform(CHECKPOINT, mode, undefined, options, reader);
   }
 
   /** Gives the space of free pages back to the file system. Other writes wait for it. */
   vacuum(options?: CallOptions): Promise<void> {
-    return this.run(VACUUM, "", undefined, options, nothing);
+    return this.perform(VACUUM, "", undefined, options, nothing);
   }
 
   /** Writes a compact copy to a new file, while the database is used. */
@@ -150,7 +150,7 @@ export class Database extends Session {
     if (typeof path !== "string" || !path.isWellFormed()) {
       return refused(misuse("the path must be a string without halves of surrogate pairs"));
     }
-    return this.run(operation, path, undefined, options, nothing);
+    return this.perform(operation, path, undefined, options, nothing);
   }
 
   /** Gives back at most so many free pages, and resolves with their number. It needs `autoVacuum: "incremental"`. */
@@ -158,12 +158,12 @@ export class Database extends Session {
     if (!Number.isInteger(pages) || pages < 0) {
       return refused(misuse("the number of pages must be a whole number"));
     }
-    return this.run(INCREMENTAL_VACUUM, String(pages), undefined, options, number);
+    return this.perform(INCREMENTAL_VACUUM, String(pages), undefined, options, number);
   }
 
   /** Resolves with the database as the bytes of a file. */
   serialize(options?: CallOptions): Promise<Buffer> {
-    return this.run(SERIALIZE, "", undefined, options, value) as Promise<unknown> as Promise<Buffer>;
+    return this.perform(SERIALIZE, "", undefined, options, value) as Promise<unknown> as Promise<Buffer>;
   }
 
   /** The counters of the database. Times that end in `Us` are in microseconds, others in milliseconds. */

@@ -8,7 +8,7 @@
 
 import { refused, textOf, type CallOptions, type QueryOptions, type Statement } from "../calls/calls.js";
 import { native } from "../native/addon.js";
-import { FlatwaterError, misuse } from "../native/errors.js";
+import { codeOf, FlatwaterError, misuse } from "../native/errors.js";
 import { place } from "../native/flow.js";
 import type { Reader } from "../native/loop.js";
 import type { Params } from "../values/sql.js";
@@ -88,7 +88,7 @@ export class Migrating extends Session {
   }
 
   /** @internal */
-  protected override run<T>(
+  protected override perform<T>(
     operation: number,
     statement: Statement,
     params: Params | undefined,
@@ -105,7 +105,7 @@ export class Migrating extends Session {
     if (CONTROL.has(verb)) {
       return refused(misuse(`${verb} as text in migrations, which are one transaction`, "leave it out"));
     }
-    return super.run(operation, statement, params, options, reader, query).catch((error: unknown) => {
+    return super.perform(operation, statement, params, options, reader, query).catch((error: unknown) => {
       if (!isControl && !native.inTransaction(this.handle) && error instanceof Error) {
         shared.failure = error;
       }
@@ -139,6 +139,7 @@ export class Migrating extends Session {
       throw new FlatwaterError({
         message: `the migrations add ${added.length} foreign key violations; the first: ${added[0]}`,
         kind: "constraint",
+        code: codeOf("foreign_key_check"),
         hint: "foreign keys, CASCADE included, are off while migrations run",
       });
     }

@@ -4,7 +4,7 @@
  * Owns: each of them, once. Every one begins at the call, never throws, and returns a promise. Leaves out: what only one of them has.
  */
 
-import { BatchReader, type BatchResult } from "../calls/batch.js";
+import { BatchReader, RunReader, type RunOptions, type RunResult } from "../calls/batch.js";
 import { Batches, type BatchesOptions, type RowStream } from "../calls/batches.js";
 import { BlobHandle } from "../calls/blob.js";
 import {
@@ -27,7 +27,7 @@ import {
   type QueryOptions,
   type Statement,
 } from "../calls/calls.js";
-import { CALL_OPTIONS, check, JSON_OPTIONS, QUERY_OPTIONS, type Known } from "../calls/given.js";
+import { CALL_OPTIONS, check, JSON_OPTIONS, QUERY_OPTIONS, RUN_OPTIONS, type Known } from "../calls/given.js";
 import { embeddedOf, formOfJson, jsonStream, type JsonOptions } from "../calls/json.js";
 import { checkGiven, collect, ROWS, STATEMENTS, takesPlace, type Given, type Many } from "../calls/many.js";
 import { native, type Answer } from "../native/addon.js";
@@ -46,15 +46,17 @@ const ONE = 3;
 const VALUE = 4;
 const OPTIONAL_VALUE = 5;
 const SCRIPT = 6;
+export const RUN = 19;
 
 /** The names of all operations of the native module. */
 const OPERATIONS = [
   ...["execute", "query", "queryOptional", "queryOne", "queryValue", "queryOptionalValue", "executeScript", "prepare"],
   ...["", "", "begin", "snapshot", "backup", "checkpoint", "vacuum", "vacuumInto", "incrementalVacuum", "serialize"],
   "columns",
+  "run",
 ];
 /** Those whose text is SQL. */
-const HAVE_SQL = new Set([EXECUTE, QUERY, OPTIONAL, ONE, VALUE, OPTIONAL_VALUE, SCRIPT, 7, 18]);
+const HAVE_SQL = new Set([EXECUTE, QUERY, OPTIONAL, ONE, VALUE, OPTIONAL_VALUE, SCRIPT, 7, 18, RUN]);
 
 /** A row as an object. */
 export type Row = Record<string, unknown>;
@@ -83,7 +85,20 @@ export abstract class Session {
 
   /** Runs one statement that returns no rows. */
   execute(statement: Statement, params?: Params, options?: CallOptions): Promise<ExecuteResult> {
-    return this.run(EXECUTE, statement, params, options, executed);
+    return this.perform(EXECUTE, statement, params, options, executed);
+  }
+
+  /**
+   * Runs any one statement, and resolves with its rows, if it returns rows, and with what it changed: for programs that do not know what
+   * the statement is, such as consoles and adapters.
+   */
+  run<T = Row>(statement: Statement, params?: Params, options?: RunOptions): Promise<RunResult<T>> {
+    try {
+      check(options, RUN_OPTIONS);
+      return this.perform(RUN, statement, params, options, new RunReader<T>(formOf(options)), options);
+    } catch (error) {
+      return refused(error);
+    }
   }
 
   /**
@@ -96,13 +111,13 @@ export abstract class Session {
   }
 
   /** Runs several statements, all of them or none, and resolves with a result for each. They are taken as the rows of `executeMany`. */
-  batch(statements: Given<BatchStatement>, options?: CallOptions): Promise<BatchResult[]> {
+  batch(statements: Given<BatchStatement>, options?: CallOptions): Promise<RunResult[]> {
     return this.runMany("batch", undefined, statements, options, new BatchReader(), STATEMENTS);
   }
 
   /** Runs the statements of a text, without parameters, all of them or none. */
   executeScript(script: string, options?: CallOptions): Promise<void> {
-    return this.run(SCRIPT, script, undefined, options, nothing);
+    return this.perform(SCRIPT, script, undefined, options, nothing);
   }
 
   /** Resolves with all rows. */
@@ -111,7 +126,7 @@ export abstract class Session {
       const as = options?.as;
       checkAs(as);
       const reader = new RowsReader(formOf(options));
-      const rows = this.run(QUERY, statement, params, options, reader, options);
+      const rows = this.perform(QUERY, statement, params, options, reader, options);
       // The outcome of a write is known by then.
       const signal = () => (reader.isOfWrite ? undefined : options?.signal);
       const made = as === undefined ? rows : rows.then((all) => allMadeAs(as, all, signal()));
@@ -133,7 +148,7 @@ export abstract class Session {
 
   /** Resolves with the first value of the first row. Fails with kind `row_not_found` if there is none. */
   queryValue<T = SqlValue>(statement: Statement, params?: Params, options?: QueryOptions): Promise<T> {
-    return this.run(VALUE, statement, params, options, new FirstReader("array", true), options) as Promise<T>;
+    return this.perform(VALUE, statement, params, options, new FirstReader("array", true), options) as Promise<T>;
   }
 
   /** Resolves with the first value of the first row, or with undefined if there is no row. */
@@ -142,14 +157,14 @@ export abstract class Session {
     params?: Params,
     options?: QueryOptions,
   ): Promise<T | undefined> {
-    return this.run(OPTIONAL_VALUE, statement, params, options, new FirstReader("array", true), options) as Promise<
+    return this.perform(OPTIONAL_VALUE, statement, params, options, new FirstReader("array", true), options) as Promise<
       T | undefined
     >;
   }
 
   /** Resolves with the first value of each row. */
   queryValues<T = SqlValue>(statement: Statement, params?: Params, options?: QueryOptions): Promise<T[]> {
-    return this.run(QUERY, statement, params, options, new ValuesReader(), options) as Promise<T[]>;
+    return this.perform(QUERY, statement, params, options, new ValuesReader(), options) as Promise<T[]>;
   }
 
   /** Resolves with the rows as JSON in UTF-8: an array of objects. No object is made of a row. */
@@ -215,7 +230,7 @@ export abstract class Session {
   }
 
   /** @internal */
-  protected run<T>(
+  protected perform<T>(
     operation: number,
     statement: Statement,
     params: Params | undefined,
@@ -291,7 +306,7 @@ export abstract class Session {
       const as = options?.as;
       checkAs(as);
       const reader = new FirstReader(formOf(options), false);
-      const row = this.run(operation, statement, params, options, reader, options);
+      const row = this.perform(operation, statement, params, options, reader, options);
       const made = as === undefined ? row : row.then((row) => (row === undefined ? undefined : madeAs(as, row)));
       return made as Promise<T | undefined>;
     } catch (error) {

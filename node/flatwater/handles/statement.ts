@@ -76,7 +76,7 @@ export class PreparedStatement<T = Record<string, unknown>> {
 
   /** Resolves with what is known of the columns of its rows. It does not run. */
   columns(): Promise<ColumnDefinition[]> {
-    return this.on["run"](
+    return this.on["perform"](
       COLUMNS,
       this.source,
       undefined,

@@ -51,7 +51,7 @@ export class Transaction extends Session {
 
 /** Begins a transaction on a database; on a transaction a nested one. */
 export async function begin(on: Session, options?: CallOptions): Promise<Transaction> {
-  const handle = await on["run"](BEGIN, "", undefined, options, number);
+  const handle = await on["perform"](BEGIN, "", undefined, options, number);
   return new Transaction(handle, on["integers"], on["origin"]);
 }
 

@@ -11,11 +11,23 @@ export type Answer = number | string | Uint8Array | string[];
 /** A statement of a script: its text; what it does, in upper case; of a PRAGMA its name, in lower case, and whether it is set on or off. */
 export type ScriptStatement = readonly [text: string, verb: string, pragma: string, value: "" | "on" | "off"];
 
+/** The constraint that failed, as far as SQLite tells. */
+export interface Constraint {
+  readonly kind: "unique" | "primary_key" | "not_null" | "check" | "foreign_key" | "trigger" | "data_type" | "other";
+  /** SQLite does not name that of a foreign key and of a trigger. */
+  readonly table: string | undefined;
+  /** In the order of the constraint; empty where SQLite names none. */
+  readonly columns: readonly string[];
+  /** The name of the index on an expression, or of the CHECK; of a CHECK without a name, its text. */
+  readonly name: string | undefined;
+}
+
 /** What an error of the engine consists of. */
 export interface Fields {
   message: string;
   kind: string;
-  code?: string;
+  code: string;
+  constraint?: Constraint;
   errcode?: number;
   sql?: string;
   offset?: number;

@@ -5,10 +5,12 @@
  */
 
 import { getSystemErrorName } from "node:util";
-import type { Fields } from "./addon.js";
+import type { Constraint, Fields } from "./addon.js";
+
+export type { Constraint } from "./addon.js";
 
 /** What failed: the name of the kind, the same in every language. */
-export type Kind =
+export type ErrorKind =
   | "key"
   | "open"
   | "sql"
@@ -29,11 +31,14 @@ export type Kind =
 
 /** The error of a call. The message ends with what to do, if that is known; `cause` is the error of the operating system, if it was one. */
 export class FlatwaterError extends Error {
-  /** SQLite's result code by name, such as `SQLITE_CONSTRAINT_UNIQUE`; otherwise `FLATWATER_` and the kind. */
+  /** SQLite's result code by name, such as `SQLITE_CONSTRAINT_UNIQUE`; otherwise one of the page "Error codes", such as
+   * `FLATWATER_RETURNS_ROWS`. */
   readonly code: string;
-  readonly kind: Kind;
+  readonly kind: ErrorKind;
   /** SQLite's extended result code, if the error is SQLite's. */
   readonly errcode: number | undefined;
+  /** The constraint that failed, for an error of that kind. */
+  readonly constraint: Constraint | undefined;
   /** True if the same call may succeed later. */
   readonly retryable: boolean;
   /** Of a timeout, and of an abort: whether the work was done. Of a row or JSON that could not be made: `yes`, if its statement writes. */
@@ -48,8 +53,9 @@ export class FlatwaterError extends Error {
   /** @internal */
   constructor(fields: Fields) {
     super(fields.hint ? `${fields.message} -- ${fields.hint}` : fields.message, causeOf(fields));
-    this.kind = fields.kind as Kind;
-    this.code = fields.code ?? `FLATWATER_${fields.kind.toUpperCase()}`;
+    this.kind = fields.kind as ErrorKind;
+    this.code = fields.code;
+    this.constraint = fields.constraint;
     this.errcode = fields.errcode;
     this.retryable = fields.retryable ?? false;
     this.applied = fields.applied;
@@ -96,6 +102,7 @@ export function outcomeUnknown(reason: unknown, milliseconds: number): Flatwater
   const error = new FlatwaterError({
     message: `the call was aborted, and its write has not ended within ${milliseconds / 1_000} s`,
     kind: "cancelled",
+    code: codeOf("given_up"),
     hint: "a disk or a function does not return; read the database to learn whether it was applied",
     applied: "unknown",
   });
@@ -103,9 +110,15 @@ export function outcomeUnknown(reason: unknown, milliseconds: number): Flatwater
   return error;
 }
 
+/** The code of a name on the page "Error codes". */
+export function codeOf(name: string): string {
+  return `FLATWATER_${name.toUpperCase()}`;
+}
+
 /** An error of the package itself. */
-export function misuse(message: string, hint?: string): FlatwaterError {
-  return new FlatwaterError(hint === undefined ? { message, kind: "misuse" } : { message, kind: "misuse", hint });
+export function misuse(message: string, hint?: string, name = "invalid_argument"): FlatwaterError {
+  const fields = { message, kind: "misuse", code: codeOf(name) };
+  return new FlatwaterError(hint === undefined ? fields : { ...fields, hint });
 }
 
 /** Returns a text that is no value; throws if UTF-8 does not have it, in which another character would stand in its place. */
@@ -121,5 +134,12 @@ export function whole(text: string, what: string): string {
 
 /** An error of a call whose statement was executed all the same. */
 export function misuseAfter(message: string, hint: string): FlatwaterError {
-  return new FlatwaterError({ message: `${message}; the call was executed`, kind: "misuse", hint, applied: "yes" });
+  const code = codeOf("invalid_argument");
+  return new FlatwaterError({
+    message: `${message}; the call was executed`,
+    kind: "misuse",
+    code,
+    hint,
+    applied: "yes",
+  });
 }

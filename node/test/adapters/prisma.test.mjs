@@ -207,7 +207,7 @@ test("errors have the kinds of Prisma", async (t) => {
   await assert.rejects(run(`INSERT INTO "User" ("id", "email") VALUES (1, 'eve')`), unique(["id"], "User"));
   await assert.rejects(
     run(`INSERT INTO "Pet" VALUES ('Rex', 1, NULL)`),
-    kind("UniqueConstraintViolation", { constraint: { index: "lower" } }),
+    kind("UniqueConstraintViolation", { constraint: { index: "lower" }, table: "Pet" }),
   );
   await assert.rejects(
     run(`DROP INDEX "lower"`).then(() => run(`INSERT INTO "Pet" VALUES ('Rex', 1, NULL)`)),

@@ -49,7 +49,7 @@ test("a write that was submitted before the close succeeds, and a call after it 
   await db.execute("CREATE TABLE t (a)");
   const inserts = Array.from({ length: 300 }, (_, at) => db.execute("INSERT INTO t VALUES (?)", [at]));
   const closed = db.close();
-  await assert.rejects(db.execute("INSERT INTO t VALUES (1)"), { kind: "closed", code: "FLATWATER_CLOSED" });
+  await assert.rejects(db.execute("INSERT INTO t VALUES (1)"), { kind: "closed", code: "FLATWATER_DATABASE_CLOSED" });
   await Promise.all(inserts);
   await closed;
   await db.close();

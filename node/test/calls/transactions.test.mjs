@@ -138,7 +138,7 @@ test("an idle transaction is rolled back, and says so", async (t) => {
       await until(() => !tx.inTransaction);
       await tx.execute("INSERT INTO t VALUES (2)");
     }),
-    { kind: "expired", code: "FLATWATER_EXPIRED", retryable: false, message: /was not used for 20ms/ },
+    { kind: "expired", code: "FLATWATER_TRANSACTION_IDLE", retryable: false, message: /was not used for 20ms/ },
   );
   assert.equal(await count(db), 0);
   await db.execute("INSERT INTO t VALUES (3)");

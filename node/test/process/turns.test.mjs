@@ -80,7 +80,10 @@ test("the results of a batch take several turns: of many statements, and of many
   const db = await filled(t);
   const statements = Array.from({ length: MANY }, (_, at) => ["UPDATE t SET a = ? WHERE id = ?", [at, at + 1]]);
   const results = await inTurns(() => db.batch(statements));
-  assert.deepEqual([results.length, results[MANY - 1]], [MANY, { changes: 1, lastInsertRowid: null, rows: undefined }]);
+  assert.deepEqual(
+    [results.length, results[MANY - 1]],
+    [MANY, { changes: 1, lastInsertRowid: null, columns: [], rows: undefined }],
+  );
   const [one, none, many] = await inTurns(() =>
     db.batch([
       "UPDATE t SET a = 1 WHERE id = 1 RETURNING id",

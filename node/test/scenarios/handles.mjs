@@ -50,5 +50,5 @@ class WithColumns extends RowsReader {
 
 /** Rows as arrays, with the names of the columns, which are also there without rows. */
 export function queryWithColumns(on, sql, params, options) {
-  return on.run(QUERY, sql, params, options, new WithColumns("array"), options);
+  return on.perform(QUERY, sql, params, options, new WithColumns("array"), options);
 }

@@ -13,6 +13,7 @@ const VERBS = {
   close: [],
   execute: ["params", "changes", "last_insert_rowid"],
   execute_many: ["rows", "changes"],
+  run: ["params", "columns", "result"],
   batch: ["results"],
   execute_script: [],
   query: ["params", "columns", "rows"],
@@ -207,7 +208,7 @@ export class Program {
         return on.queryJson(this.text(of), values, { ...options, ...Object.fromEntries(given) });
       }
     }
-    if ("columns" in step) {
+    if ("columns" in step && verb !== "run") {
       return queryWithColumns(on, this.text(of), values, options);
     }
     const form = verb === "execute" ? options : { ...options, rows: "array" };

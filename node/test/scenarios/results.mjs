@@ -16,6 +16,9 @@ export function ended(step, verb, result) {
       return executed(step, result);
     case "execute_many":
       return assert.equal(result, step.changes ?? result);
+    case "run":
+      assert.deepEqual(result.columns, step.columns ?? result.columns);
+      return results([step.result ?? {}], [result]);
     case "batch":
       return "results" in step && results(step.results, result);
     case "query":

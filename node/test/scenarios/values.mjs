@@ -76,7 +76,7 @@ export function sameRows(expected, found) {
 }
 
 const FIELDS = new Set(
-  "kind code message_contains hint_contains hint sql_contains at retryable applied hides".split(" "),
+  "kind code constraint message_contains hint_contains hint sql_contains at retryable applied hides".split(" "),
 );
 
 /** Compares an error with what is expected of it. */
@@ -86,11 +86,13 @@ export function failed(expected, error) {
   }
   assert.ok(error instanceof FlatwaterError, `${error}`);
   assert.equal(error.kind, expected.kind, error.message);
-  if (expected.code === null) {
-    assert.equal(error.errcode, undefined);
-    assert.equal(error.code, `FLATWATER_${error.kind.toUpperCase()}`);
-  } else if (expected.code !== undefined) {
-    assert.equal(error.code, expected.code);
+  const { code } = expected;
+  if (code !== undefined) {
+    assert.equal(error.code, code.startsWith("SQLITE_") ? code : `FLATWATER_${code.toUpperCase()}`);
+    assert.equal(error.errcode !== undefined, code.startsWith("SQLITE_"));
+  }
+  if ("constraint" in expected) {
+    assert.deepEqual(error.constraint, { table: undefined, columns: [], name: undefined, ...expected.constraint });
   }
   // Names have the form of the language.
   const plain = (text) => text?.toLowerCase().replaceAll("_", "");

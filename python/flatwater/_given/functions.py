@@ -97,10 +97,10 @@ class Collected(Functions):
         self.all.append(function)
 
     def _remove_function(self, name: str, narg: int) -> None:
-        raise misuse(NOT_YET)
+        raise misuse(NOT_YET, code="invalid_function")
 
     def _remove_collation(self, name: str) -> None:
-        raise misuse(NOT_YET)
+        raise misuse(NOT_YET, code="invalid_function")
 
     def _keeps_datetimes(self) -> bool:
         return self._as_sqlite3

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from .._errors import misuse, name_of_type
+from .._errors import Error, misuse, name_of_type
 
 T = TypeVar("T")
 _adapters: dict[type, Callable[[Any], object]] = {}
@@ -52,7 +52,11 @@ def _adapt(value: object, forms: Mapping[type, Callable[[Any], object]]) -> obje
     hint = "`flatwater.register_adapter` says how values of a type are stored"
     if isinstance(value, (list, tuple, set, frozenset)):
         hint = 'for `IN`, put the SQL together: `Sql("... IN ").bind_list(values)`'
-    raise misuse(f"a value of type {name_of_type(value)} cannot be bound to a statement", hint)
+    raise _refused(f"a value of type {name_of_type(value)} cannot be bound to a statement", hint)
+
+
+def _refused(message: str, hint: str) -> Error:
+    return misuse(message, hint, "invalid_value")
 
 
 def _buffer(value: Any) -> bytes | None:
@@ -77,10 +81,10 @@ def _number(value: Any) -> object:
     if numbers is not None and isinstance(value, numbers.Real) and not isinstance(value, numbers.Rational):
         number = float(value)
         if number != value and value == value:
-            raise misuse(f"a value of type {name_of_type(value)} is not a float", "store text, or round it")
+            raise _refused(f"a value of type {name_of_type(value)} is not a float", "store text, or round it")
         return number
     if numpy is not None and isinstance(value, numpy.generic):
-        raise misuse(
+        raise _refused(
             f"a value of type {name_of_type(value)} cannot be bound to a statement",
             "`value.item()` is what Python has for it",
         )
@@ -106,7 +110,7 @@ def _checked(value: object, own: type, text: str, form: str) -> str:
     """Returns the text of a value. One of a derived class, such as `pandas.NaT`, may have a text of another form."""
     if type(value) is not own and not re.fullmatch(form, text):
         hint = "bind None or a plain value, or say how it is stored: `flatwater.register_adapter`"
-        raise misuse(f"a value of type {name_of_type(value)} does not have the form of a {own.__name__}", hint)
+        raise _refused(f"a value of type {name_of_type(value)} does not have the form of a {own.__name__}", hint)
     return text
 
 
@@ -129,13 +133,14 @@ def _date(value: datetime.date) -> str:
 
 def _time(value: datetime.time) -> str:
     if value.tzinfo is not None:
-        raise misuse("a time of day with a time zone cannot be stored", "bind a datetime, or the time without its zone")
+        hint = "bind a datetime, or the time without its zone"
+        raise _refused("a time of day with a time zone cannot be stored", hint)
     text = value.isoformat("microseconds").removesuffix(_NO_FRACTION)
     return _checked(value, datetime.time, text, f"{_TIME}({_MICROSECONDS})?")
 
 
 def _decimal(value: object) -> object:
-    raise misuse("SQLite has no decimals", "store text, or an integer number of the smallest unit")
+    raise _refused("SQLite has no decimals", "store text, or an integer number of the smallest unit")
 
 
 _FORMS: Mapping[type, Callable[[Any], object]] = {

@@ -115,7 +115,11 @@ class Blob:
 
     def _open(self) -> NativeBlob:
         if self._native is None:
-            raise misuse("the blob is not open", "use `async with db.open_blob(...) as blob`, and it within the block")
+            raise misuse(
+                "the blob is not open",
+                "use `async with db.open_blob(...) as blob`, and it within the block",
+                "finished",
+            )
         return self._native
 
     def __repr__(self) -> str:

@@ -33,7 +33,7 @@ class Subscription(Generic[T]):
 
     async def __aenter__(self) -> Self:
         if self._native is not None:
-            raise misuse("a live query is used once", "make another one")
+            raise misuse("a live query is used once", "make another one", "finished")
         self._native = self._begin()
         return self
 

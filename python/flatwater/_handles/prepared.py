@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from .._native import Call, Columns, ExecuteResult, Row, Rows
+from .._native import Call, Columns, ExecuteResult, Row, Rows, RunResult
 
 if TYPE_CHECKING:
     from .._given.types import Params, Seconds
@@ -34,6 +34,10 @@ class Prepared:
     def execute(self, params: Params = None, *, timeout: Seconds | None = None) -> Call[ExecuteResult]:
         """As `Database.execute`."""
         return self._on.execute(self.sql, params, timeout=timeout)
+
+    def run(self, params: Params = None, *, timeout: Seconds | None = None) -> Call[RunResult]:
+        """As `Database.run`."""
+        return self._on.run(self.sql, params, timeout=timeout)
 
     def executemany(self, rows: Iterable[Params], *, timeout: Seconds | None = None) -> Call[int]:
         """As `Database.executemany`."""

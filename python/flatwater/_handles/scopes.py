@@ -96,7 +96,7 @@ class Snapshot(Reads):
 
     async def __aenter__(self) -> Self:
         if self._guard is not None:
-            raise misuse("a snapshot is used once", "call `snapshot()` for another one")
+            raise misuse("a snapshot is used once", "call `snapshot()` for another one", "finished")
         guard: SnapshotGuard = await self._outer._snapshot(self._timeout)
         self._guard = guard
         self._open(guard)

@@ -116,7 +116,7 @@ def _refuse_encrypted(connection: Logical) -> None:
 
 def _copy(source: Logical, file: str) -> Steps[None]:
     if source.in_transaction:
-        raise make("OperationalError", "database table is locked", "locked", code=(6, "SQLITE_LOCKED"))
+        raise make("OperationalError", "database table is locked", "locked", sqlite=(6, "SQLITE_LOCKED"))
     yield source.handle._native.backup(file, None)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from .._errors import Error, ProgrammingError, TimeoutError, make
+from .._errors import Busy, Error, ProgrammingError, Timeout, make
 
 BUSY = (5, "SQLITE_BUSY")
 NOTADB = 26
@@ -23,6 +23,7 @@ class Closed(ProgrammingError, ValueError):
     """The connection is closed. aiosqlite raises a `ValueError` for it, and `sqlite3` a `ProgrammingError`."""
 
     kind = "closed"
+    code = "database_closed"
 
     def __init__(self, message: str = "Connection closed") -> None:
         super().__init__(message)
@@ -31,24 +32,24 @@ class Closed(ProgrammingError, ValueError):
 
 def locked() -> Error:
     """The error of a wait for the writer that ended."""
-    return make("OperationalError", "database is locked", "busy", True, code=BUSY)
+    return make("Busy", "database is locked", "busy", True, sqlite=BUSY)
 
 
 def operational(message: str) -> Error:
     """An error that SQLite reports with its most general code."""
-    return make("OperationalError", message, "sql", code=(1, "SQLITE_ERROR"))
+    return make("OperationalError", message, "sql", sqlite=(1, "SQLITE_ERROR"))
 
 
 def interrupted() -> Error:
     """The error of a statement that was interrupted."""
-    return make("OperationalError", "interrupted", "cancelled", code=(9, "SQLITE_INTERRUPT"))
+    return make("OperationalError", "interrupted", "cancelled", sqlite=(9, "SQLITE_INTERRUPT"))
 
 
 def no_own(what: str) -> Error:
     """The error of what would make a connection its own while its transaction is open."""
     hint = "commit or roll back before"
     message = f"{what} needs a connection of its own, and a transaction is open"
-    return make("OperationalError", message, "misuse", hint=hint)
+    return make("OperationalError", message, "misuse", hint=hint, code="unsupported")
 
 
 def not_on_server(what: str) -> Error:
@@ -59,6 +60,7 @@ def not_on_server(what: str) -> Error:
         f"{what} needs a database of this process, and this one is on a server",
         "misuse",
         hint=hint,
+        code="unsupported",
     )
 
 
@@ -66,27 +68,27 @@ def no_transactions() -> Error:
     """The error of a transaction where the server has none."""
     message = "an rqlite cluster has no interactive transactions, and this statement would begin one"
     hint = 'with isolation_level=None, in SQLAlchemy "AUTOCOMMIT", each statement is applied when it is executed'
-    return make("NotSupportedError", f"{message}: {hint}", "misuse", hint=hint)
+    return make("NotSupportedError", f"{message}: {hint}", "misuse", hint=hint, code="no_transactions")
 
 
 def has_no_transactions(error: Error) -> bool:
     """Returns true if the server has no transactions."""
-    return error.kind == "misuse" and str(error).startswith("an rqlite cluster has no interactive transactions")
+    return error.code == "no_transactions"
 
 
 def is_busy(error: Error) -> bool:
     """Returns true if the writer, or a lock of another process, was waited for in vain."""
-    return isinstance(error, TimeoutError) or error.kind == "busy"
+    return isinstance(error, (Timeout, Busy))
 
 
 def has_no_rows(error: Error) -> bool:
     """Returns true if a statement was not run, because rows were asked for and it has none."""
-    return error.kind == "misuse" and str(error).startswith("the statement returns no rows")
+    return error.code == "returns_no_rows"
 
 
 def is_of_parameters(error: Error) -> bool:
     """Returns true if there were too many parameters, or too few."""
-    return _COUNTS.match(str(error)) is not None
+    return error.code == "parameter_count"
 
 
 def as_of_sqlite3(error: Error) -> Error:
@@ -102,7 +104,7 @@ def as_of_sqlite3(error: Error) -> Error:
         return told
     if error.kind == "busy" and error.sqlite_errorcode is None:
         error.__dict__["sqlite_errorcode"], error.__dict__["sqlite_errorname"] = BUSY
-    if error.kind == "misuse" and (counts := _COUNTS.match(str(error))):
+    if error.code == "parameter_count" and (counts := _COUNTS.match(str(error))):
         error.args = (
             f"Incorrect number of bindings supplied. The current statement uses {counts[1]}, and there are {counts[2]} "
             "supplied.",

@@ -30,7 +30,9 @@ class OnServer(Pooled):
         """Runs one statement for each row that was taken (`taken_rows`), all or nothing."""
         yield from self._raise_if_lost()
         if what.kind is not Kind.WRITE:
-            raise make("ProgrammingError", "executemany() can only execute DML statements.", "misuse")
+            raise make(
+                "ProgrammingError", "executemany() can only execute DML statements.", "misuse", code="returns_rows"
+            )
         work = self._write_many(what, had_rows(rows))
         return (yield from (self._in_transaction(what, work) if begins or self.in_transaction else work))
 

@@ -27,7 +27,7 @@ def opens(database: Any) -> None:
     if _native.refuses_second_copy(path):
         message = f"{path} is open in this process, and the sqlite3 module is another SQLite library: it would release"
         hint = "use `flatwater.blocking`, another process, or close it here; the `tuning=` key `second_copy` decides"
-        raise misuse(f"{message} the locks", hint)
+        raise misuse(f"{message} the locks", hint, "second_sqlite")
 
 
 def _path_of(uri: str) -> str:

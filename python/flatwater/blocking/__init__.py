@@ -172,7 +172,7 @@ class Snapshot(Executor):
 
     def __enter__(self) -> Self:
         if self._guard is not None:
-            raise misuse("a snapshot is used once", "call `snapshot()` for another one")
+            raise misuse("a snapshot is used once", "call `snapshot()` for another one", "finished")
         self._guard = self._outer._on._snapshot(self._timeout)._wait()
         self._on._open(self._guard)
         return self

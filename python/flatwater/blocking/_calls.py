@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from .._native import BatchResult, Columns, ExecuteResult, Executor, Row, Rows, wait
+from .._native import Columns, ExecuteResult, Executor, Row, Rows, RunResult, wait
 
 if TYPE_CHECKING:
     from .._given.types import Params, Seconds, SqlLike
@@ -27,13 +27,18 @@ class Calls:
         """Runs one statement that returns no rows. Returns its changes and the rowid of the last row it inserted."""
         return wait(self._on.execute(sql, params, timeout=timeout))
 
+    def run(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> RunResult:
+        """Runs any one statement. Returns its rows, if it returns rows, and what it changed: for programs that do not
+        know what the statement is, such as consoles and adapters."""
+        return wait(self._on.run(sql, params, timeout=timeout))
+
     def executescript(self, sql: str, *, timeout: Seconds | None = None) -> None:
         """Runs several statements without parameters, separated by semicolons, all or nothing."""
         wait(self._on.executescript(sql, timeout=timeout))
 
     def batch(
         self, statements: Iterable[SqlLike | tuple[str, Params]], *, timeout: Seconds | None = None
-    ) -> list[BatchResult]:
+    ) -> list[RunResult]:
         """Runs several statements with their parameters, all or nothing, in one trip. Returns a result for each."""
         return wait(self._on.batch(statements, timeout=timeout))
 

@@ -165,7 +165,7 @@ class FlatwaterConnection(AsyncAdapt_terminate, AsyncAdapt_dbapi_connection):
             message = (
                 f"FOREIGN KEY constraint failed: {len(broken)} row(s), such as rowid {rowid} of {table}, miss {parent}"
             )
-            raise make("IntegrityError", message, "constraint", code=(787, "SQLITE_CONSTRAINT_FOREIGNKEY"))
+            raise make("ForeignKeyViolation", message, "constraint", sqlite=FOREIGN_KEY)
         if not self._logical.has_nothing_to_end:
             await_(awaited(self._logical.commit()))
         self._turn_keys_on()

@@ -4,6 +4,7 @@
 //! that can be called is taken; an object is given to one database. Leaves out: calling it (`calls_python`, `aggregates`), and
 //! the methods for programs, which are Python's (`flatwater._given.functions`).
 
+use flatwater::ErrorCode;
 use std::sync::{Mutex, PoisonError};
 
 use flatwater::bindings::functions::Function;
@@ -14,7 +15,7 @@ use pyo3::prelude::*;
 use crate::foreign::aggregates::PythonAggregate;
 use crate::foreign::calls_python::Code;
 use crate::given::forms::Datetimes;
-use crate::told::errors::{misuse, raised};
+use crate::told::errors::{raised, refused};
 
 /// A function or a collation that no database has yet.
 #[pyclass(frozen, module = "flatwater._native")]
@@ -23,7 +24,7 @@ pub(crate) struct NativeFunction(Mutex<Option<Function>>);
 impl NativeFunction {
     pub(crate) fn take(&self, py: Python<'_>) -> PyResult<Function> {
         let function = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        function.ok_or_else(|| misuse(py, "it was given to a database before", None))
+        function.ok_or_else(|| refused(py, ErrorCode::InvalidFunction, "it was given to a database before", None))
     }
 }
 

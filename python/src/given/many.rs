@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
-use flatwater::Params;
 use flatwater::bindings::{
     BatchStatements, FrontCall, Mailbox, ParamRows, Polled, add_row, number_from, rows_added, rows_of_next, take_row,
 };
+use flatwater::{ErrorCode, Params};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList, PyString, PyTuple};
@@ -17,7 +17,7 @@ use pyo3::types::{PyIterator, PyList, PyString, PyTuple};
 use crate::given::forms::Datetimes;
 use crate::given::params;
 use crate::given::statement::{Statement, statement};
-use crate::told::errors::misuse;
+use crate::told::errors::refused;
 use crate::waiting::entries;
 use crate::waiting::line::Place;
 use crate::waiting::pending::Pending;
@@ -163,7 +163,7 @@ impl<C: Collection> Collecting<C> {
         let py = given.py();
         if given.is_instance_of::<PyString>() {
             let (message, hint) = C::IS_STRING;
-            return Err(misuse(py, message, Some(hint)));
+            return Err(refused(py, ErrorCode::InvalidArgument, message, Some(hint)));
         }
         let rows = match given.cast::<PyList>() {
             Ok(list) => Some(list.to_tuple()),

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use flatwater::{Migrations, Options};
+use flatwater::{ErrorCode, Migrations, Options};
 use flatwater_bridge::{Given, OPTIONS, TUNING, nearest, set, unknown};
 use flatwater_remote::Remote;
 use pyo3::exceptions::PyTypeError;
@@ -15,7 +15,7 @@ use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, 
 use crate::given::keys::AnyKey;
 use crate::given::paths::AnyPath;
 use crate::given::seconds::Seconds;
-use crate::told::errors::{misuse, raised};
+use crate::told::errors::{raised, refused};
 
 /// The options that are Python's own, or have a form of their own here.
 const OWN: &[&str] = &["converters", "datetimes", "key", "load_extension", "migrations", "on_connect", "tuning"];
@@ -70,7 +70,12 @@ pub(crate) fn of_server(
 
 fn not_of_server(py: Python<'_>, what: &str) -> PyErr {
     let hint = "a server has `timeout`, and what is in its address";
-    misuse(py, &format!("{what} needs a database of this process, and this one is on a server"), Some(hint))
+    refused(
+        py,
+        ErrorCode::Unsupported,
+        &format!("{what} needs a database of this process, and this one is on a server"),
+        Some(hint),
+    )
 }
 
 /// Sets the options of the keys of `tuning`.

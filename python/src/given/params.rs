@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use flatwater::bindings::{parameter_names, shown};
 use flatwater::rusqlite::types::ToSqlOutput;
-use flatwater::{Params, Value, ValueRef};
+use flatwater::{ErrorCode, Params, Value, ValueRef};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -17,7 +17,7 @@ use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, 
 use pyo3::types::{PyString, PyTuple, PyType};
 
 use crate::given::forms::Datetimes;
-use crate::told::errors::{misuse, raised};
+use crate::told::errors::{raised, refused};
 
 /// Returns the parameters for a text: a sequence of values, a mapping of names to values, or nothing for `None`.
 pub(crate) fn of(given: &Bound<'_, PyAny>, sql: &str, datetimes: Datetimes) -> PyResult<Params> {
@@ -46,7 +46,12 @@ fn fill_any(params: &mut Params, given: &Bound<'_, PyAny>, sql: &str, datetimes:
     } else if given.is_none() {
     } else if given.is_instance_of::<PyString>() || given.is_instance_of::<PyBytes>() {
         let hint = "one value needs the comma of a tuple: (value,)";
-        return Err(misuse(py, "parameters must be a sequence or a mapping, not one value", Some(hint)));
+        return Err(refused(
+            py,
+            ErrorCode::InvalidArgument,
+            "parameters must be a sequence or a mapping, not one value",
+            Some(hint),
+        ));
     } else if given.is_instance_of::<PyDict>() || given.cast::<PyMapping>().is_ok() {
         *params = named(given.cast::<PyMapping>()?, sql, datetimes)?;
     } else if given.cast::<PySequence>().is_ok() || is_sequence(given) {
@@ -56,7 +61,12 @@ fn fill_any(params: &mut Params, given: &Bound<'_, PyAny>, sql: &str, datetimes:
     } else {
         let kind = given.get_type().fully_qualified_name()?;
         let hint = "pass a tuple or a list for `?`, a dict for `:name`";
-        return Err(misuse(py, &format!("parameters must be a sequence or a mapping, not {kind}"), Some(hint)));
+        return Err(refused(
+            py,
+            ErrorCode::InvalidArgument,
+            &format!("parameters must be a sequence or a mapping, not {kind}"),
+            Some(hint),
+        ));
     }
     Ok(())
 }
@@ -116,7 +126,8 @@ fn named(given: &Bound<'_, PyMapping>, sql: &str, datetimes: Datetimes) -> PyRes
     let makes_missing = given.get_type().hasattr(intern!(py, "__missing__"))?;
     let mut pairs = Vec::with_capacity(given.len()?);
     let mut add = |name: &str, value: &Bound<'_, PyAny>| {
-        let owned = owned(value, datetimes).map_err(|error| refused(py, error, Some(&format!("{name:?}")), sql))?;
+        let owned =
+            owned(value, datetimes).map_err(|error| of_parameter(py, error, Some(&format!("{name:?}")), sql))?;
         pairs.push((name.to_owned(), ToSqlOutput::Owned(owned)));
         PyResult::Ok(())
     };
@@ -135,11 +146,16 @@ fn named(given: &Bound<'_, PyMapping>, sql: &str, datetimes: Datetimes) -> PyRes
         if pairs.is_empty()
             && let Some(name) = parameter_names(sql).next()
         {
-            return Err(misuse(py, &format!("no value was given for the parameter {name}"), None));
+            return Err(refused(
+                py,
+                ErrorCode::ParameterName,
+                &format!("no value was given for the parameter {name}"),
+                None,
+            ));
         }
     }
     let named = Params::named(pairs.iter().map(|(name, value)| (&**name, value)));
-    named.map_err(|error| refused(py, raised(py, &error), None, sql))
+    named.map_err(|error| of_parameter(py, raised(py, &error), None, sql))
 }
 
 /// Adds the value behind so many others.
@@ -151,13 +167,13 @@ fn add(params: &mut Params, at: usize, value: &Bound<'_, PyAny>, sql: &str, date
         Ok(())
     });
     let py = value.py();
-    bound.map_err(|error| refused(py, error, Some(&(at + 1).to_string()), sql))?;
-    pushed.map_err(|error| refused(py, raised(py, &error), None, sql))
+    bound.map_err(|error| of_parameter(py, error, Some(&(at + 1).to_string()), sql))?;
+    pushed.map_err(|error| of_parameter(py, raised(py, &error), None, sql))
 }
 
 /// Says in the error which parameter of which text was refused. Without a place it is said there.
 #[cold]
-fn refused(py: Python<'_>, error: PyErr, place: Option<&str>, sql: &str) -> PyErr {
+fn of_parameter(py: Python<'_>, error: PyErr, place: Option<&str>, sql: &str) -> PyErr {
     let say = || py.import("flatwater._errors")?.getattr("at_parameter")?.call1((error.value(py), place, shown(sql)));
     match say() {
         Ok(_) => error,

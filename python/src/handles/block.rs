@@ -9,8 +9,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use flatwater::ErrorKind;
 use flatwater::bindings::{FrontCall, Mailbox, Output, Polled};
+use flatwater::{ErrorCode, ErrorKind};
 use pyo3::exceptions::PyGeneratorExit;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -23,7 +23,7 @@ use crate::given::seconds::Seconds;
 use crate::handles::executor::Executor;
 use crate::handles::transaction::{TransactionGuard, is_over};
 use crate::results::shape::Shape;
-use crate::told::errors::misuse;
+use crate::told::errors::refused;
 use crate::waiting::call::Body;
 use crate::waiting::nested;
 use crate::waiting::owners;
@@ -124,7 +124,7 @@ impl TransactionBlock {
     }
 
     fn used_twice(py: Python<'_>) -> PyErr {
-        misuse(py, "a transaction is used once", Some("call `transaction()` for another one"))
+        refused(py, ErrorCode::Finished, "a transaction is used once", Some("call `transaction()` for another one"))
     }
 
     /// Ends the transaction. `None`: it is over.
@@ -210,7 +210,7 @@ impl TransactionBlock {
 
     /// Returns the right to the transaction, which has begun.
     fn _begun(&self, py: Python<'_>) -> PyResult<Py<TransactionGuard>> {
-        let not_begun = || misuse(py, "the transaction has not begun", Some("enter its block"));
+        let not_begun = || refused(py, ErrorCode::Finished, "the transaction has not begun", Some("enter its block"));
         self.guard.get().map(|guard| guard.clone_ref(py)).ok_or_else(not_begun)
     }
 

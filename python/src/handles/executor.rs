@@ -4,6 +4,7 @@
 //! in an argument is raised by the await, as by any coroutine. Leaves out: what differs between the three, which is in
 //! Python.
 
+use flatwater::ErrorCode;
 use std::sync::{Arc, OnceLock};
 
 use flatwater::bindings::{FrontCall, Needed, Target};
@@ -27,7 +28,7 @@ use crate::handles::guards::SnapshotGuard;
 use crate::handles::transaction::TransactionGuard;
 use crate::results::listing::Into;
 use crate::results::shape::Shape;
-use crate::told::errors::misuse;
+use crate::told::errors::refused;
 use crate::waiting::call::Body;
 use crate::waiting::pending::Pending;
 
@@ -42,7 +43,7 @@ impl Executor {
     /// Returns what calls are made on.
     pub(crate) fn target(&self, py: Python<'_>) -> PyResult<&Target> {
         let hint = "use it inside of its `with` block, or open it before";
-        self.target.get().ok_or_else(|| misuse(py, "this is not open", Some(hint)))
+        self.target.get().ok_or_else(|| refused(py, ErrorCode::Finished, "this is not open", Some(hint)))
     }
 
     pub(crate) fn unopened() -> Self {
@@ -52,7 +53,11 @@ impl Executor {
     /// Takes what calls are made on. Called once.
     pub(crate) fn open(&self, py: Python<'_>, target: Target) -> PyResult<()> {
         let is_first = self.target.set(target).is_ok();
-        if is_first { Ok(()) } else { Err(misuse(py, "it was opened before", Some("make another one"))) }
+        if is_first {
+            Ok(())
+        } else {
+            Err(refused(py, ErrorCode::Finished, "it was opened before", Some("make another one")))
+        }
     }
 
     fn converters(&self) -> Option<Arc<Converters>> {
@@ -175,6 +180,21 @@ impl Executor {
         self.make(sql.py(), "execute", timeout, Shape::Plain, |target| {
             let Statement { sql, params } = statement(sql, params, Datetimes::of(target))?;
             Ok(target.execute(&sql, params))
+        })
+    }
+
+    /// Runs any one statement. Returns its rows, if it returns rows, and what it changed: for programs that do not know what the
+    /// statement is, such as consoles and adapters.
+    #[pyo3(signature = (sql, params=None, *, timeout=None))]
+    fn run<'py>(
+        &self,
+        sql: &Bound<'py, PyAny>,
+        params: Option<&Bound<'py, PyAny>>,
+        timeout: Option<Seconds>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.make(sql.py(), "run", timeout, Shape::Plain, |target| {
+            let Statement { sql, params } = statement(sql, params, Datetimes::of(target))?;
+            Ok(target.run(&sql, params))
         })
     }
 

@@ -5,11 +5,11 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use flatwater::Transaction;
 use flatwater::bindings::{Output, Target, Unbegun};
+use flatwater::{ErrorCode, Transaction};
 use pyo3::prelude::*;
 
-use crate::told::errors::{misuse, unexpected};
+use crate::told::errors::{refused, unexpected};
 use crate::waiting::owners;
 
 /// The right to an open transaction, or to a nested one.
@@ -97,5 +97,5 @@ impl Drop for TransactionGuard {
 }
 
 pub(crate) fn is_over(py: Python<'_>) -> PyErr {
-    misuse(py, "the transaction is finished", Some("begin another one"))
+    refused(py, ErrorCode::Finished, "the transaction is finished", Some("begin another one"))
 }

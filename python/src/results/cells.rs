@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyFloat, PyInt};
 
 use crate::capi::texts::short_text;
-use crate::told::errors::operational;
+use crate::told::errors::undecoded;
 
 /// Returns the value of a cell, which the result must have.
 pub(crate) fn to_python<'py>(py: Python<'py>, rows: &Rows, row: usize, column: usize) -> PyResult<Bound<'py, PyAny>> {
@@ -39,5 +39,5 @@ pub(crate) fn value_to_python<'py, 'a>(
 /// The exception for a text in the column of this name.
 #[cold]
 pub(crate) fn not_utf8(py: Python<'_>, name: &str) -> PyErr {
-    operational(py, &format!("the text in column {name:?} is not UTF-8"), Some("read it with CAST(... AS BLOB)"))
+    undecoded(py, &format!("the text in column {name:?} is not UTF-8"), "read it with CAST(... AS BLOB)")
 }

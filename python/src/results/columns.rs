@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use flatwater::Rows;
 use flatwater::bindings::{Schema, cells};
+use flatwater::{ErrorCode, Rows};
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList, PyString, PyTuple};
@@ -19,7 +19,7 @@ use crate::results::column_names;
 use crate::results::listing::refuse_same_names;
 use crate::results::rows::in_range;
 use crate::results::table::Table;
-use crate::told::errors::{misuse, no_column, unexpected, unknown_attribute};
+use crate::told::errors::{no_column, refused, unexpected, unknown_attribute};
 use flatwater_bridge::Slice;
 
 /// A chunk ends with the row with which it has so many rows, or about so many cells in all columns, but not before it has
@@ -116,25 +116,28 @@ impl Gathering {
 
 /// The exception for a value that cannot be in its column.
 #[cold]
-fn refuse(py: Python<'_>, name: &str, refused: &Refused) -> PyErr {
-    match refused {
-        Refused::Type([(own, first), (other, row)]) => misuse(
+fn refuse(py: Python<'_>, name: &str, why: &Refused) -> PyErr {
+    match why {
+        Refused::Type([(own, first), (other, row)]) => refused(
             py,
+            ErrorCode::UnreadableValue,
             &format!(
                 "the column {name:?} has {own} in row {first} and {other} in row {row}, but a column has one type"
             ),
             Some("read all its values as one type: CAST(... AS TEXT)"),
         ),
-        Refused::Inexact { real, integer } => misuse(
+        Refused::Inexact { real, integer } => refused(
             py,
+            ErrorCode::UnreadableValue,
             &format!(
                 "the column {name:?} has REAL in row {real}, and in row {integer} an INTEGER that no float equals"
             ),
             Some("CAST(... AS REAL) rounds it, CAST(... AS TEXT) keeps it"),
         ),
         Refused::NotUtf8 => not_utf8(py, name),
-        Refused::TooLong => misuse(
+        Refused::TooLong => refused(
             py,
+            ErrorCode::UnreadableValue,
             &format!("the column {name:?} has a value that is too long to be in a column"),
             Some("read it with `query`"),
         ),

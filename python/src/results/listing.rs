@@ -4,6 +4,7 @@
 //! in the order in which they were added, each once. Leaves out: how long it may go on (`slice`), and freeing a list that
 //! nobody gets (`shape`).
 
+use flatwater::ErrorCode;
 use std::collections::HashSet;
 
 use pyo3::prelude::*;
@@ -13,7 +14,7 @@ use crate::capi::untracked;
 use crate::given::converters::Converters;
 use crate::results::rows::Rows;
 use crate::results::rows::row::row;
-use crate::told::errors::misuse;
+use crate::told::errors::refused;
 use flatwater_bridge::Slice;
 
 /// What becomes of a row.
@@ -74,7 +75,7 @@ pub(crate) fn refuse_same_names<'a>(py: Python<'_>, mut names: impl Iterator<Ite
     match names.find(|name| !seen.insert(*name)) {
         Some(name) => {
             let hint = "name one of them with AS";
-            Err(misuse(py, &format!("two columns are named {name:?}"), Some(hint)))
+            Err(refused(py, ErrorCode::DuplicateColumn, &format!("two columns are named {name:?}"), Some(hint)))
         }
         None => Ok(()),
     }

@@ -19,7 +19,7 @@ use crate::results::columns::Gathering;
 use crate::results::known_rows::KnownRows;
 use crate::results::listing::{Into, Listing};
 use crate::results::rows::Rows;
-use crate::results::small::{BatchResult, CheckpointInfo, ExecuteResult};
+use crate::results::small::{CheckpointInfo, ExecuteResult, RunResult};
 use crate::told::errors::unexpected;
 use flatwater_bridge::Slice;
 
@@ -195,9 +195,10 @@ fn plain(py: Python<'_>, output: Output, converters: Option<&Converters>) -> PyR
         Output::Json(json) => Ok(PyString::new(py, &json).into_any().unbind()),
         Output::Bytes(bytes) => Ok(PyBytes::new(py, &bytes).into_any().unbind()),
         Output::Batch(results) => {
-            let results = results.into_iter().map(|result| Bound::new(py, BatchResult::new(py, result, converters)?));
+            let results = results.into_iter().map(|result| Bound::new(py, RunResult::new(py, result, converters)?));
             Ok(PyList::new(py, results.collect::<PyResult<Vec<_>>>()?)?.into_any().unbind())
         }
+        Output::Ran(result) => object(py, RunResult::new(py, result, converters)?),
         Output::Done(()) => Ok(py.None()),
         Output::Checkpointed(done) => object(py, CheckpointInfo::from(done)),
         Output::Migrated(names) => Ok(PyList::new(py, names)?.into_any().unbind()),

@@ -46,35 +46,40 @@ impl ExecuteResult {
     }
 }
 
-/// The result of one statement of a batch.
+/// What one statement did, whatever it is.
 #[pyclass(frozen, get_all, module = "flatwater")]
-pub(crate) struct BatchResult {
+pub(crate) struct RunResult {
     /// Rows that the statement itself inserted, updated or deleted.
     changes: u64,
     /// The rowid of the last row that it inserted, or None.
     last_insert_rowid: Option<i64>,
-    /// The rows of a statement with RETURNING, or None.
+    /// The rows of a statement that returns rows, or None.
     rows: Option<Py<Rows>>,
 }
 
-impl BatchResult {
+impl RunResult {
     pub(crate) fn new(
         py: Python<'_>,
-        result: flatwater::values::BatchResult,
+        result: flatwater::values::RunResult,
         converters: Option<&Converters>,
     ) -> PyResult<Self> {
         let rows = result.rows.map(|rows| Rows::new(py, rows.into(), converters)).transpose()?.map(Bound::unbind);
-        let flatwater::values::ExecuteResult { changes, last_insert_rowid, .. } = result.executed;
-        Ok(Self { changes, last_insert_rowid, rows })
+        Ok(Self { changes: result.changes, last_insert_rowid: result.last_insert_rowid, rows })
     }
 }
 
 #[pymethods]
-impl BatchResult {
+impl RunResult {
     #[new]
     #[pyo3(signature = (changes, last_insert_rowid=None, rows=None))]
     fn restored(changes: u64, last_insert_rowid: Option<i64>, rows: Option<Py<Rows>>) -> Self {
         Self { changes, last_insert_rowid, rows }
+    }
+
+    /// The names of the columns; there are none if the statement returns no rows.
+    #[getter]
+    fn columns(&self, py: Python<'_>) -> Py<PyTuple> {
+        self.rows.as_ref().map_or_else(|| PyTuple::empty(py).unbind(), |rows| rows.get().columns.clone_ref(py))
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
@@ -82,7 +87,7 @@ impl BatchResult {
     }
 
     fn __repr__(&self) -> String {
-        format!("BatchResult(changes={})", self.changes)
+        format!("RunResult(changes={})", self.changes)
     }
 }
 
@@ -90,13 +95,13 @@ impl BatchResult {
 #[pyclass(frozen, get_all, module = "flatwater")]
 pub(crate) struct CheckpointInfo {
     /// Frames in the WAL.
-    wal_frames: u32,
+    frames: u32,
     /// How many of them are in the database.
-    copied_frames: u32,
+    copied: u32,
 }
 
 impl From<flatwater::calls::CheckpointInfo> for CheckpointInfo {
     fn from(done: flatwater::calls::CheckpointInfo) -> Self {
-        Self { wal_frames: done.frames, copied_frames: done.copied }
+        Self { frames: done.frames, copied: done.copied }
     }
 }

@@ -4,7 +4,7 @@
 //! which are Python's; which class an error has (`flatwater-bridge`).
 
 use flatwater::calls::TimeoutEffect;
-use flatwater::{Error, ErrorKind};
+use flatwater::{Error, ErrorCode, ErrorKind};
 use flatwater_bridge::{Class, Language, class, hint};
 use pyo3::exceptions::{PyAttributeError, PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
@@ -35,16 +35,29 @@ fn caused(py: Python<'_>, error: &Error, language: Language) -> PyErr {
 }
 
 fn make<'py>(py: Python<'py>, error: &Error, language: Language) -> PyResult<Bound<'py, PyAny>> {
+    of_class(py, error, class_name(error), language)
+}
+
+/// The name of an error's class.
+fn class_name(error: &Error) -> &'static str {
+    match (error.kind(), class(error)) {
+        (ErrorKind::Timeout, _) => "Timeout",
+        (ErrorKind::Busy, _) => "Busy",
+        (ErrorKind::RowNotFound, _) => "RowNotFound",
+        (ErrorKind::Constraint, _) if error.is_unique_violation() => "UniqueViolation",
+        (ErrorKind::Constraint, _) if error.is_foreign_key_violation() => "ForeignKeyViolation",
+        (ErrorKind::Constraint, _) if error.is_not_null_violation() => "NotNullViolation",
+        (ErrorKind::Constraint, _) if error.is_check_violation() => "CheckViolation",
+        (_, Class::Operational) => "OperationalError",
+        (_, Class::Integrity) => "IntegrityError",
+        (_, Class::Data) => "DataError",
+        (_, Class::Programming) => "ProgrammingError",
+        (_, Class::Database) => "DatabaseError",
+    }
+}
+
+fn of_class<'py>(py: Python<'py>, error: &Error, name: &str, language: Language) -> PyResult<Bound<'py, PyAny>> {
     static MAKE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let name = match class(error) {
-        _ if error.kind() == ErrorKind::Timeout => "TimeoutError",
-        _ if error.kind() == ErrorKind::RowNotFound => "RowNotFound",
-        Class::Operational => "OperationalError",
-        Class::Integrity => "IntegrityError",
-        Class::Data => "DataError",
-        Class::Programming => "ProgrammingError",
-        Class::Database => "DatabaseError",
-    };
     let applied = error.applied().map(|applied| match applied {
         TimeoutEffect::No => "no",
         TimeoutEffect::Yes => "yes",
@@ -60,6 +73,8 @@ fn make<'py>(py: Python<'py>, error: &Error, language: Language) -> PyResult<Bou
         (error.sqlite_code(), error.sqlite_name()),
         error.offset(),
         applied,
+        error.code().map(ErrorCode::name),
+        error.constraint().map(|of| (of.kind().name(), of.table(), of.columns(), of.name())),
     ))
 }
 
@@ -87,20 +102,23 @@ pub(crate) fn unexpected() -> PyErr {
     PyRuntimeError::new_err("the call has another result than its kind has; please report it")
 }
 
-/// Returns a `ProgrammingError` of the front end itself.
+/// Returns the exception for what the front end itself refuses.
 #[cold]
-pub(crate) fn misuse(py: Python<'_>, message: &str, hint: Option<&str>) -> PyErr {
-    own(py, "ProgrammingError", message, "misuse", hint)
+pub(crate) fn refused(py: Python<'_>, code: ErrorCode, message: &str, hint: Option<&str>) -> PyErr {
+    raised(py, &own(code, message, hint))
 }
 
-/// Returns an `OperationalError` of the front end itself.
+/// Returns the exception for a text that is not UTF-8, which is an `OperationalError`, as the `sqlite3` module has it.
 #[cold]
-pub(crate) fn operational(py: Python<'_>, message: &str, hint: Option<&str>) -> PyErr {
-    own(py, "OperationalError", message, "sql", hint)
+pub(crate) fn undecoded(py: Python<'_>, message: &str, hint: &str) -> PyErr {
+    let error = own(ErrorCode::UnreadableValue, message, Some(hint));
+    of_class(py, &error, "OperationalError", Language::Python).map_or_else(|failed| failed, PyErr::from_value)
 }
 
-fn own(py: Python<'_>, class: &str, message: &str, kind: &str, hint: Option<&str>) -> PyErr {
-    let make =
-        || py.import("flatwater._errors")?.getattr("make")?.call1((class, message, kind, false, None::<&str>, hint));
-    make().map_or_else(|failed| failed, PyErr::from_value)
+fn own(code: ErrorCode, message: &str, hint: Option<&str>) -> Error {
+    let error = Error::new(code, message.to_owned());
+    match hint {
+        Some(hint) => error.with_hint(hint.to_owned()),
+        None => error,
+    }
 }

@@ -4,11 +4,12 @@
 //! thread that would wait for itself is refused. Leaves out: the order (`line`); what is done in a turn, which is in Python
 //! (`flatwater._logical`).
 
+use flatwater::ErrorCode;
 use pyo3::prelude::*;
 
 use crate::capi::call_type::new_call;
 use crate::results::shape::Shape;
-use crate::told::errors::misuse;
+use crate::told::errors::refused;
 use crate::waiting::awaiting::Awaiting;
 use crate::waiting::blocked::Blocked;
 use crate::waiting::call::Body;
@@ -73,7 +74,12 @@ impl Turn {
             bell.wait(py)?;
         }
         let hint = "make it when the call before it has returned";
-        Err(misuse(py, "this call would wait for itself: a call before it needs this thread to go on", Some(hint)))
+        Err(refused(
+            py,
+            ErrorCode::CallsItself,
+            "this call would wait for itself: a call before it needs this thread to go on",
+            Some(hint),
+        ))
     }
 
     fn __await__(&self, py: Python<'_>) -> PyResult<Awaiting> {

@@ -5,6 +5,7 @@
 //! is open, whoever ends it; it keeps neither a task nor a frame. Leaves out: what a frame's
 //! block is (`flatwater._waiting.with_blocks`); telling a call where it begins (`place`).
 
+use flatwater::ErrorCode;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -13,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 
-use crate::told::errors::misuse;
+use crate::told::errors::refused;
 
 /// Who must go on so that a transaction ends.
 enum Who {
@@ -86,7 +87,12 @@ pub(crate) fn refuse_close(py: Python<'_>, handle: &Target) -> PyResult<()> {
         return Ok(());
     }
     let hint = "end its block before";
-    Err(misuse(py, "a close inside of a transaction's block would wait for the block", Some(hint)))
+    Err(refused(
+        py,
+        ErrorCode::CallsItself,
+        "a close inside of a transaction's block would wait for the block",
+        Some(hint),
+    ))
 }
 
 impl Who {

@@ -7,6 +7,7 @@
 //! Before Python 3.14 `asyncio.get_running_loop` makes a system call, which would take a fifth of the time of a short read. So a
 //! thread asks once for the calls of a moment. `asyncio.run` takes longer to end a loop.
 
+use flatwater::ErrorCode;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use flatwater::bindings::{host_turns_between_polls, is_forked};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-use crate::told::errors::misuse;
+use crate::told::errors::refused;
 
 /// For so long a thread does not ask again.
 const MOMENT: Duration = Duration::from_micros(100);
@@ -53,8 +54,12 @@ pub(crate) fn needs_loop(py: Python<'_>) -> PyResult<()> {
 fn no_loop(py: Python<'_>, error: PyErr) -> PyErr {
     let hint =
         "under trio use `flatwater.blocking` with `trio.to_thread.run_sync`; under anyio the backend \"asyncio\"";
-    let refused =
-        misuse(py, "a call must be awaited in an asyncio task, but no asyncio event loop runs here", Some(hint));
+    let refused = refused(
+        py,
+        ErrorCode::Unsupported,
+        "a call must be awaited in an asyncio task, but no asyncio event loop runs here",
+        Some(hint),
+    );
     refused.set_cause(py, Some(error));
     refused
 }

@@ -109,7 +109,7 @@ async def test_a_deadline_ends_a_backup(place, tmp_path):
     folder.mkdir()
     async with flatwater.connect(place) as db:
         await fill(db)
-        with pytest.raises(flatwater.TimeoutError):
+        with pytest.raises(flatwater.Timeout):
             await db.backup(folder / "copy.db", timeout=0.001)
         while os.listdir(folder):
             await asyncio.sleep(0.001)
@@ -141,6 +141,6 @@ def test_threads_write_while_one_makes_a_backup(file, tmp_path):
             thread.join()
         with pytest.raises(flatwater.ProgrammingError, match="exists"):
             db.backup(tmp_path / "0.db")
-        with pytest.raises(flatwater.TimeoutError):
+        with pytest.raises(flatwater.Timeout):
             db.backup(tmp_path / "late.db", timeout=0)
     assert not (tmp_path / "late.db").exists()

@@ -82,7 +82,7 @@ async def test_what_it_cannot_do_is_an_error_of_its_kind(place):
         with pytest.raises(TypeError):
             await blob.write("text")
         assert blob.tell() == 0
-        with pytest.raises(flatwater.TimeoutError):
+        with pytest.raises(flatwater.Timeout):
             await blob.read(timeout=0)
         await db.execute("UPDATE files SET name = 'b'")
         with pytest.raises(flatwater.ProgrammingError, match="had 6 bytes, and has 1"):

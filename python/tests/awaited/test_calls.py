@@ -119,7 +119,7 @@ async def test_a_timeout_of_the_loop_ends_a_read_that_runs(file):
 
 async def test_a_timeout_of_the_call_ends_a_read_that_runs(file):
     async with flatwater.connect(file) as db:
-        with pytest.raises(flatwater.TimeoutError) as caught:
+        with pytest.raises(flatwater.Timeout) as caught:
             await db.query_value(ENDLESS, timeout=0.01)
         assert isinstance(caught.value, TimeoutError)
         assert (caught.value.kind, caught.value.applied, caught.value.retryable) == ("timeout", "no", True)
@@ -176,7 +176,7 @@ async def test_a_write_that_waits_for_the_lock_of_another_process_is_ended(file)
                 await asyncio.wait_for(db.execute("INSERT INTO t VALUES (1)"), 0.05)
             with pytest.raises(asyncio.TimeoutError):
                 await asyncio.wait_for(db.transaction().__aenter__(), 0.05)
-            with pytest.raises(flatwater.TimeoutError):
+            with pytest.raises(flatwater.Timeout):
                 await db.execute("INSERT INTO t VALUES (1)", timeout=0.05)
             other.communicate()
             await db.execute("INSERT INTO t VALUES (2)")

@@ -126,7 +126,7 @@ async def test_a_column_without_values_has_the_type_that_it_was_declared_as(plac
     ],
 )
 async def test_values_of_two_types_are_refused_with_the_rows_and_what_to_do(values, said):
-    with pytest.raises(flatwater.ProgrammingError, match=f'the column "a" has {said}') as caught:
+    with pytest.raises(flatwater.DataError, match=f'the column "a" has {said}') as caught:
         await columns(*values_of(*values))
     assert "CAST(... AS TEXT)" in caught.value.hint
 
@@ -214,13 +214,13 @@ async def test_a_wide_result_is_a_table():
 async def test_a_value_that_does_not_fit_ends_the_query(file):
     async with flatwater.connect(file, readers=1) as db:
         for wrong in ["iif(n = 3, 'x', n)", "iif(n = 150000, 'x', n)", "iif(n = 199999, 'x', n)"]:
-            with pytest.raises(flatwater.ProgrammingError, match="INTEGER in row 0 and TEXT"):
+            with pytest.raises(flatwater.DataError, match="INTEGER in row 0 and TEXT"):
                 await db.query_columns(MANY.format(f"{wrong} AS a"))
         assert (await db.query_columns("SELECT 1 AS a"))["a"] == [1]
         with pytest.raises(flatwater.OperationalError, match="overflow"):
             await db.query_columns(MANY.format("iif(n = 150000, abs(-9223372036854775807 - 1), n) AS a"))
     with blocking.connect(file) as waits:
-        with pytest.raises(flatwater.ProgrammingError, match="INTEGER in row 0 and TEXT in row 150000"):
+        with pytest.raises(flatwater.DataError, match="INTEGER in row 0 and TEXT in row 150000"):
             waits.query_columns(MANY.format("iif(n = 150000, 'x', n) AS a"))
         assert waits.query_columns(MANY.format("n"))["n"] == list(ALL)
 
@@ -234,7 +234,7 @@ async def test_a_query_that_is_cancelled_or_late_returns_its_reader(file):
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        with pytest.raises(flatwater.TimeoutError):
+        with pytest.raises(flatwater.Timeout):
             await db.query_columns(endless, timeout=0.01)
         assert (await db.query_columns("SELECT 1 AS a"))["a"] == [1]
 

@@ -150,7 +150,7 @@ async def test_a_progress_handler_is_called_and_ends_a_statement(path: Path) -> 
         with pytest.raises(flatwater.OperationalError, match="interrupted"):
             await own.query(ENDLESS)
         own.set_progress_handler(None, 1)
-        with pytest.raises(flatwater.TimeoutError):
+        with pytest.raises(flatwater.Timeout):
             await own.query(ENDLESS, timeout=0.05)
 
 

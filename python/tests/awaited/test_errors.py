@@ -57,5 +57,5 @@ def test_the_hierarchy_is_that_of_pep_249():
         own = getattr(flatwater, name)
         assert issubclass(own, flatwater.DatabaseError) and issubclass(own, getattr(sqlite3, name))
     assert issubclass(flatwater.InterfaceError, flatwater.Error) and issubclass(flatwater.Error, sqlite3.Error)
-    assert issubclass(flatwater.TimeoutError, TimeoutError)
+    assert issubclass(flatwater.Timeout, TimeoutError)
     assert issubclass(flatwater.RowNotFound, flatwater.ProgrammingError)

@@ -619,7 +619,7 @@ async def test_a_deadline_and_a_cancel_end_a_statement_between_two_calls(place, 
         if ends == "cancel":
             call.cancel()
         released.set()
-        with pytest.raises(flatwater.TimeoutError if ends == "deadline" else asyncio.CancelledError):
+        with pytest.raises(flatwater.Timeout if ends == "deadline" else asyncio.CancelledError):
             await call
         assert await db.query_value("SELECT sum(a) FROM t") == sum(range(100_000))
         assert len(calls) < 100_000

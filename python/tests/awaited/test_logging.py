@@ -86,7 +86,7 @@ async def test_failed_and_cancelled_calls_are_logged_with_the_kind_of_their_erro
             await db.execute("INSERT INTO t VALUES (?)", ("secret",))
         with pytest.raises(flatwater.OperationalError):
             await db.query("SELECT * FROM nowhere")
-        with pytest.raises(flatwater.TimeoutError):
+        with pytest.raises(flatwater.Timeout):
             await db.query(ENDLESS, timeout=0.01)
         task = asyncio.create_task(db.query(ENDLESS))
         await asyncio.sleep(0)

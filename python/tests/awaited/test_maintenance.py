@@ -27,7 +27,7 @@ async def test_a_vacuum_gives_space_back(place):
         assert await free(db) > 100
         assert await db.vacuum() is None
         assert (await free(db), await db.query_value("SELECT count(*) FROM t")) == (0, 20)
-        with pytest.raises(flatwater.TimeoutError):
+        with pytest.raises(flatwater.Timeout):
             await db.vacuum(timeout=0)
         with pytest.raises(flatwater.ProgrammingError, match="auto_vacuum") as raised:
             await db.incremental_vacuum(1)

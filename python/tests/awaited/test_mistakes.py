@@ -69,7 +69,7 @@ async def test_a_call_is_resumed_by_hand_as_a_coroutine_is(file):
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        with pytest.raises(flatwater.TimeoutError):
+        with pytest.raises(flatwater.Timeout):
             await Awaits(db.query(endless, timeout=0.05))
 
         class Sends(Awaits):
@@ -83,7 +83,7 @@ async def test_a_call_is_resumed_by_hand_as_a_coroutine_is(file):
                     return done.value
 
         assert await Sends(db.query(COUNT)) == [(1, "x")]
-        with pytest.raises(flatwater.TimeoutError):
+        with pytest.raises(flatwater.Timeout):
             await Sends(db.query(endless, timeout=0.05))
         never = db.query(COUNT)
         never.__await__().close()
@@ -194,7 +194,7 @@ async def test_times_are_seconds_or_a_timedelta(file):
     tiny = datetime.timedelta(microseconds=1)
     async with flatwater.connect(file) as db:
         assert await db.query_value("SELECT 1", timeout=datetime.timedelta(minutes=1)) == 1
-        with pytest.raises(flatwater.TimeoutError):
+        with pytest.raises(flatwater.Timeout):
             await db.query("SELECT 1", timeout=datetime.timedelta(0))
         async with db.live("SELECT 1", debounce=tiny, throttle=tiny) as results:
             async for rows in results:
@@ -300,5 +300,5 @@ def test_what_waits_has_prepared_statements_and_ends_what_it_reads(file):
                 assert row == (1,)
                 rows.close()
             assert list(rows) == []
-        with pytest.raises(flatwater.TimeoutError):
+        with pytest.raises(flatwater.Timeout):
             list(db.stream("SELECT a FROM t", timeout=0))

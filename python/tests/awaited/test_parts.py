@@ -113,7 +113,7 @@ async def test_a_list_is_cancelled_while_it_is_made_and_its_query_runs(file):
 async def test_a_timeout_ends_a_query_of_which_rows_are_there(file):
     async with flatwater.connect(file, readers=1) as db:
         seen = Seen()
-        with pytest.raises(flatwater.TimeoutError):
+        with pytest.raises(flatwater.Timeout):
             await db.query(GOES_ON, into=seen, timeout=0.2)
         await works(db)
         with pytest.raises(asyncio.TimeoutError):

@@ -75,7 +75,7 @@ async def test_a_write_that_waits_for_another_process_ends(file, write):
     async with flatwater.connect(file, busy_timeout=3600) as db:
         with held(file, "BEGIN IMMEDIATE"):
             await cancelled(WRITES[write](db), lambda: db.stats()["writes_waiting"] == 0)
-            with pytest.raises(flatwater.TimeoutError):
+            with pytest.raises(flatwater.Timeout):
                 await WRITES[write](db, timeout=0.02)
             # It needs no write lock, and waits for the writer.
             await db.checkpoint()

@@ -157,7 +157,7 @@ def test_the_deadline_is_that_of_all_rows(db, timeout):
         while True:
             yield (None,)
 
-    with pytest.raises(flatwater.TimeoutError):
+    with pytest.raises(flatwater.Timeout):
         db.executemany(INSERT, rows(), timeout=timeout)
     assert db.query_value(COUNT) == 0
     with pytest.raises(ValueError, match="non-negative"):

@@ -234,6 +234,7 @@ fn run(on: &Session, verb: &Verb) -> Result<Pending, String> {
     let with = |params: &fields::Params| built.unwrap_or_else(|| bound(params));
     Ok(match verb {
         Verb::Execute { params, .. } => pending(on.execute(&sql, with(params)), Outcome::Executed),
+        Verb::Run { params, .. } => pending(on.run(&sql, with(params)), Outcome::Ran),
         Verb::Query { params, .. } => pending(on.query(&sql, with(params)), Outcome::Rows),
         Verb::QueryOne { params, .. } => pending(on.query_one(&sql, with(params)), |row| Outcome::Row(Some(row))),
         Verb::QueryValue { params, .. } => {
@@ -265,6 +266,7 @@ fn run(on: &Session, verb: &Verb) -> Result<Pending, String> {
 fn run_prepared(prepared: &Prepared, verb: &Verb) -> Result<Pending, String> {
     Ok(match verb {
         Verb::Execute { params, .. } => pending(prepared.execute(bound(params)), Outcome::Executed),
+        Verb::Run { params, .. } => pending(prepared.run(bound(params)), Outcome::Ran),
         Verb::Query { params, .. } => pending(prepared.query(bound(params)), Outcome::Rows),
         Verb::QueryOne { params, .. } => pending(prepared.query_one(bound(params)), |row| Outcome::Row(Some(row))),
         Verb::QueryValue { params, .. } => {

@@ -19,7 +19,7 @@ use super::Room;
 use super::embedded::is_json;
 use crate::encode::json_options::JsonOptions;
 use crate::error::hint::hint;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::values::outcome::Document;
 use crate::values::row::Rows;
 
@@ -35,8 +35,11 @@ impl Keys {
     pub fn new(names: &[Box<str>]) -> Result<Self> {
         let mut seen = HashSet::new();
         if let Some(twice) = names.iter().find(|name| !seen.insert(&***name)) {
-            return Err(Error::misuse(format!("two columns are named {twice}, but an object has one value per name"))
-                .with_hint(hint!["name one of them with AS, or use " JsonArrays]));
+            return Err(Error::new(
+                ErrorCode::DuplicateColumn,
+                format!("two columns are named {twice}, but an object has one value per name"),
+            )
+            .with_hint(hint!["name one of them with AS, or use " JsonArrays]));
         }
         let key = |column: usize| {
             let mut key = String::from(if column == 0 { "{" } else { "," });
@@ -143,7 +146,7 @@ impl<'a> JsonSink<'a> {
     fn fail(&mut self, why: &'static str, hint: &'static str) {
         let column = self.column - 1;
         let name = &self.names[column];
-        let error = || Error::new(ErrorKind::Decode, format!("column {column} ({name}): {why}")).with_hint(hint);
+        let error = || Error::new(ErrorCode::NoJsonForm, format!("column {column} ({name}): {why}")).with_hint(hint);
         self.failure.get_or_insert_with(error);
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use flatwater_sqlite::SystemFailure;
 
-use super::{Error, ErrorKind};
+use super::{Error, ErrorCode};
 
 #[derive(Clone, Default)]
 pub(super) struct Cause(pub(super) Option<Arc<dyn std::error::Error + Send + Sync>>);
@@ -25,45 +25,41 @@ impl PartialEq for Cause {
 
 impl Eq for Cause {}
 
-impl Error {
-    /// Adds the cause, unless there is one.
-    #[doc(hidden)]
-    pub fn caused_by(mut self, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
-        self.0.cause.0.get_or_insert_with(|| Arc::new(cause));
-        self
-    }
+/// Adds the cause, unless there is one.
+pub fn caused_by(mut error: Error, cause: impl std::error::Error + Send + Sync + 'static) -> Error {
+    error.0.cause.0.get_or_insert_with(|| Arc::new(cause));
+    error
+}
 
-    /// Appends the operating system's failure to the message, and a hint if there is one.
-    #[doc(hidden)]
-    pub fn because(self, failure: SystemFailure) -> Self {
-        match failure {
-            SystemFailure::Other(number) => {
-                let cause = io::Error::from_raw_os_error(number);
-                let message = format!("{}: {cause}", self.0.message);
-                return self.with_message(message).caused_by(cause);
-            }
-            // SQLite looks up a file that it is about to create a second time, without creating it. This is that second
-            // result.
-            SystemFailure::NotFound => return self.caused_by(io::Error::from(io::ErrorKind::NotFound)),
-            _ => {}
+/// Appends the operating system's failure to the message, and a hint if there is one.
+pub fn because(error: Error, failure: SystemFailure) -> Error {
+    match failure {
+        SystemFailure::Other(number) => {
+            let cause = io::Error::from_raw_os_error(number);
+            let message = format!("{}: {cause}", error.0.message);
+            return caused_by(error.with_message(message), cause);
         }
-        let Some((clause, hint, kind)) = described(failure) else { return self };
-        let message = format!("{}: {clause}", self.0.message);
-        let mut error = self.with_message(message);
-        if let Some(hint) = hint {
-            error = error.with_hint(hint);
-        }
-        if let Some(kind) = kind {
-            error = error.caused_by(io::Error::from(kind));
-        }
-        error
+        // SQLite looks up a file that it is about to create a second time, without creating it. This is that second
+        // result.
+        SystemFailure::NotFound => return caused_by(error, io::Error::from(io::ErrorKind::NotFound)),
+        _ => {}
     }
+    let Some((clause, hint, kind)) = described(failure) else { return error };
+    let message = format!("{}: {clause}", error.0.message);
+    let mut error = error.with_message(message);
+    if let Some(hint) = hint {
+        error = error.with_hint(hint);
+    }
+    if let Some(kind) = kind {
+        error = caused_by(error, io::Error::from(kind));
+    }
+    error
 }
 
 /// Adds an error of the operating system as the cause, unless there is one.
 pub fn caused_by_io(error: Error, cause: &io::Error) -> Error {
     let same = || io::Error::new(cause.kind(), cause.to_string());
-    error.caused_by(cause.raw_os_error().map_or_else(same, io::Error::from_raw_os_error))
+    caused_by(error, cause.raw_os_error().map_or_else(same, io::Error::from_raw_os_error))
 }
 
 /// Adds the error of the user's function, if there is one.
@@ -76,7 +72,7 @@ pub(super) fn caused_by_user(mut error: Error, cause: flatwater_sqlite::Cause) -
 
 /// The error if a thread of this crate cannot be started: this one.
 pub fn no_thread(which: &str, error: &std::io::Error) -> Error {
-    let new = Error::new(ErrorKind::Io, format!("{which} cannot be started: {error}"));
+    let new = Error::new(ErrorCode::System, format!("{which} cannot be started: {error}"));
     let new = new.with_hint(
         "the system has no thread or memory for it now; if that persists, raise the limit of processes (ulimit -u), or \
          start fewer threads",
@@ -116,7 +112,7 @@ fn described(failure: SystemFailure) -> Option<(&'static str, Option<&'static st
 /// Returns the error for a user closure that panicked. The hint depends on what was committed.
 #[cold]
 pub fn panicked(panic: &(dyn Any + Send)) -> Error {
-    Error::misuse(format!("the closure panicked: {}", said(panic)))
+    Error::new(ErrorCode::Panicked, format!("the closure panicked: {}", said(panic)))
 }
 
 /// Returns what the panic said.
@@ -134,14 +130,14 @@ mod tests {
     #[test]
     fn an_error_of_the_system_keeps_its_identity() {
         let full = io::Error::from_raw_os_error(28);
-        let error = caused_by_io(Error::misuse("it failed"), &full);
+        let error = caused_by_io(Error::new(ErrorCode::InvalidArgument, "it failed"), &full);
         let source = error.source().and_then(|source| source.downcast_ref::<io::Error>()).unwrap();
         assert_eq!((source.kind(), source.raw_os_error()), (full.kind(), Some(28)));
-        assert_eq!(error, Error::misuse("it failed"), "compared without it");
-        let denied = Error::misuse("it failed").because(SystemFailure::Permission);
+        assert_eq!(error, Error::new(ErrorCode::InvalidArgument, "it failed"), "compared without it");
+        let denied = because(Error::new(ErrorCode::InvalidArgument, "it failed"), SystemFailure::Permission);
         let source = denied.source().and_then(|source| source.downcast_ref::<io::Error>()).unwrap();
         assert_eq!(source.kind(), io::ErrorKind::PermissionDenied);
-        assert!(Error::misuse("it failed").source().is_none());
+        assert!(Error::new(ErrorCode::InvalidArgument, "it failed").source().is_none());
     }
 
     #[test]
@@ -157,12 +153,12 @@ mod tests {
             (F::Memory, "memory", None),
         ];
         for (failure, words, advice) in table {
-            let error = Error::misuse("it failed").because(failure);
+            let error = because(Error::new(ErrorCode::InvalidArgument, "it failed"), failure);
             assert!(error.message().starts_with("it failed: ") && error.message().contains(words), "{failure:?}");
             assert_eq!(error.hint().is_some(), advice.is_some(), "{failure:?}");
             assert!(advice.is_none_or(|advice| error.hint().unwrap().contains(advice)), "{failure:?}");
         }
-        let not_found = Error::misuse("it failed").because(F::NotFound);
+        let not_found = because(Error::new(ErrorCode::InvalidArgument, "it failed"), F::NotFound);
         assert_eq!((not_found.message(), not_found.hint()), ("it failed", None));
     }
 }

@@ -7,6 +7,8 @@
 
 use std::borrow::Cow;
 
+use super::Error;
+
 /// What an error says to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hint {
@@ -170,6 +172,17 @@ names! {
     InsideTransaction = "inside a transaction or `write_with`",
     Vacuum = "`vacuum`",
     VacuumsFile = "`with_connection` and VACUUM",
+}
+
+/// The same error with this hint in the place of another one.
+pub fn with_other_hint(mut error: Error, hint: impl Into<Hint>) -> Error {
+    error.0.hint = Some(hint.into());
+    error
+}
+
+/// Returns an error's hint with the names as `spell` has them.
+pub fn hint_spelled(error: &Error, spell: impl Fn(Name) -> &'static str) -> Option<Cow<'_, str>> {
+    error.0.hint.as_ref().map(|hint| hint.spelled(spell))
 }
 
 #[cfg(test)]

@@ -9,9 +9,10 @@
 use flatwater_sqlite::{Limit, Refused, SqliteError, SystemFailure, refused};
 use rusqlite::ffi;
 
-use super::Error;
-use super::cause::caused_by_user;
+use super::cause::{because, caused_by_user};
+use super::constraint::Constraint;
 use super::hint::{Sentence, hint};
+use super::{Error, ErrorCode, Origin, made};
 
 /// Declares the kinds, each with its name.
 macro_rules! kinds {
@@ -167,15 +168,16 @@ code_names! {
 
 impl From<SqliteError> for Error {
     fn from(error: SqliteError) -> Self {
-        let (code, new) = match refused(error.code) {
+        let constraint = Constraint::of_message(error.code, &error.message, None);
+        let new = match refused(error.code) {
             Some(Refused::Snapshot | Refused::CommitSnapshot) => {
                 let message = "another process holds a lock that a read transaction needs";
-                (ffi::SQLITE_PROTOCOL, Self::new(ErrorKind::Busy, message))
+                made(Origin::Sqlite(ffi::SQLITE_PROTOCOL), ErrorKind::Busy, message.into())
             }
-            _ => (error.code, Self::new(kind_of(error.code), error.message)),
+            _ => made(Origin::Sqlite(error.code), kind_of(error.code), error.message.into()),
         };
         let mut new = caused_by_user(new, error.cause);
-        (new.0.code, new.0.offset) = (Some(code), error.offset);
+        (new.0.offset, new.0.constraint) = (error.offset, constraint.map(Box::new));
         let is_io = error.code & 0xff == ffi::SQLITE_IOERR && !is_failed_sync(error.code);
         if is_io && error.system == Some(SystemFailure::DiskFull) {
             new.0.kind = ErrorKind::Full;
@@ -194,7 +196,7 @@ impl From<SqliteError> for Error {
             new = new.with_hint(hint);
         }
         match error.system {
-            Some(failure) => new.because(failure),
+            Some(failure) => because(new, failure),
             None if new.0.kind == ErrorKind::Full => new.with_hint(FULL),
             None => new,
         }
@@ -242,23 +244,27 @@ const FULL: &str = "free space on the disk, or raise `max_page_count` if it was 
 
 impl From<flatwater_sqlite::Error> for Error {
     fn from(error: flatwater_sqlite::Error) -> Self {
+        use flatwater_sqlite::Error as Of;
+        let own = |code| Self::new(code, error.to_string());
         match error {
-            flatwater_sqlite::Error::Sqlite(error) => error.into(),
-            flatwater_sqlite::Error::Callback(message, cause) => {
-                caused_by_user(Self::new(ErrorKind::Sql, message), cause)
+            Of::ParameterCount { .. } => own(ErrorCode::ParameterCount),
+            Of::MisnumberedParameter { .. } => {
+                own(ErrorCode::ParameterName).with_hint("write `?1`, `?2`, which SQLite numbers, or bind by name")
             }
-            flatwater_sqlite::Error::Limit(limit) => {
-                let new = Self::new(ErrorKind::Sql, error.to_string());
-                new.with_hint(match limit {
-                    Limit::Steps(_) => hint!["if it may take that much, raise " StepLimit],
-                    Limit::Memory(_) => hint!["if it may take that much, raise " MemoryLimit],
-                })
+            Of::UnknownParameter { .. } | Of::RepeatedParameter { .. } | Of::MissingParameter { .. } => {
+                own(ErrorCode::ParameterName)
             }
-            flatwater_sqlite::Error::LibraryTooOld { .. } => Self::new(ErrorKind::Open, error.to_string()),
-            other @ flatwater_sqlite::Error::MisnumberedParameter { .. } => {
-                Self::misuse(other.to_string()).with_hint("write `?1`, `?2`, which SQLite numbers, or bind by name")
+            Of::Limit(Limit::Steps(_)) => {
+                own(ErrorCode::StatementLimit).with_hint(hint!["if it may take that much, raise " StepLimit])
             }
-            other => Self::misuse(other.to_string()),
+            Of::Limit(Limit::Memory(_)) => {
+                own(ErrorCode::StatementLimit).with_hint(hint!["if it may take that much, raise " MemoryLimit])
+            }
+            Of::LibraryTooOld { .. } => own(ErrorCode::OldSqlite),
+            Of::TextTooLong => own(ErrorCode::InvalidArgument),
+            Of::Sqlite(error) => error.into(),
+            Of::Callback(message, cause) => caused_by_user(Self::new(ErrorCode::UserCode, message), cause),
+            _ => own(ErrorCode::Internal),
         }
     }
 }

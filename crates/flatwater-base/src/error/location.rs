@@ -9,8 +9,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use super::cause::caused_by;
 use super::hint::{Sentence, hint};
-use super::{Error, ErrorKind, TimeoutEffect};
+use super::{Error, ErrorCode, TimeoutEffect};
 
 /// Shows the SQL around the failure of the statement that begins there, behind white space, in a script.
 pub fn in_script(mut error: Error, sql: &str, statement: usize) -> Error {
@@ -56,7 +57,7 @@ impl Error {
     #[cold]
     #[must_use]
     pub fn decode(column: impl fmt::Display, error: impl std::error::Error + Send + Sync + 'static) -> Self {
-        Self::new(ErrorKind::Decode, format!("column {column}: {error}")).caused_by(error)
+        caused_by(Self::new(ErrorCode::UnreadableValue, format!("column {column}: {error}")), error)
     }
 
     /// Returns the number of the row that could not be read as the type asked for, counted from 0.
@@ -69,7 +70,7 @@ impl Error {
 /// `hint` names the call that needs no row.
 #[cold]
 pub fn row_not_found(hint: &'static Sentence) -> Error {
-    Error::new(ErrorKind::RowNotFound, "the query returned no row").with_hint(hint)
+    Error::new(ErrorCode::NoRow, "the query returned no row").with_hint(hint)
 }
 
 /// Of a result that cannot be made: says that its statement was executed.

@@ -5,6 +5,8 @@
 //! those modules.
 
 pub mod cause;
+pub mod code;
+pub mod constraint;
 pub mod hint;
 pub mod kind;
 pub mod location;
@@ -13,7 +15,9 @@ use std::borrow::Cow;
 use std::fmt;
 
 use cause::Cause;
-use hint::{Hint, Name};
+pub use code::ErrorCode;
+use constraint::Constraint;
+use hint::Hint;
 pub use kind::ErrorKind;
 use kind::code_name;
 use location::shorten_around;
@@ -33,7 +37,7 @@ pub enum TimeoutEffect {
     Unknown,
 }
 
-/// Why a call failed: a [`ErrorKind`], SQLite's result code, the operation, the SQL, and a hint.
+/// Why a call failed: a [`ErrorKind`], SQLite's result code or an [`ErrorCode`], the operation, the SQL, and a hint.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Error(Box<Inner>);
 
@@ -41,7 +45,7 @@ pub struct Error(Box<Inner>);
 struct Inner {
     kind: ErrorKind,
     message: Cow<'static, str>,
-    code: Option<i32>,
+    origin: Origin,
     operation: Option<&'static str>,
     sql: Option<Box<str>>,
     row: Option<usize>,
@@ -49,56 +53,34 @@ struct Inner {
     hint: Option<Hint>,
     applied: Option<TimeoutEffect>,
     cause: Cause,
+    constraint: Option<Box<Constraint>>,
+}
+
+/// Who found the failure.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// SQLite, with its extended result code.
+    Sqlite(i32),
+    Flatwater(ErrorCode),
 }
 
 impl Error {
+    /// The error that Flatwater found.
     #[cold]
     #[doc(hidden)]
-    pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
-        Self(Box::new(Inner {
-            kind,
-            message: message.into(),
-            code: None,
-            operation: None,
-            sql: None,
-            row: None,
-            offset: None,
-            hint: None,
-            applied: None,
-            cause: Cause::default(),
-        }))
-    }
-
-    #[cold]
-    #[doc(hidden)]
-    pub fn misuse(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(ErrorKind::Misuse, message)
+    pub fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
+        made(Origin::Flatwater(code), code.kind(), message.into())
     }
 
     #[cold]
     #[doc(hidden)]
     pub fn closed() -> Self {
-        Self::new(ErrorKind::Closed, "the database is closed")
-    }
-
-    #[cold]
-    #[doc(hidden)]
-    pub fn timeout(message: impl Into<Cow<'static, str>>, applied: TimeoutEffect) -> Self {
-        let mut error = Self::new(ErrorKind::Timeout, message);
-        error.0.applied = Some(applied);
-        error
+        Self::new(ErrorCode::DatabaseClosed, "the database is closed")
     }
 
     #[doc(hidden)]
     pub fn with_hint(mut self, hint: impl Into<Hint>) -> Self {
         self.0.hint.get_or_insert(hint.into());
-        self
-    }
-
-    /// Puts the hint in the place of another one.
-    #[doc(hidden)]
-    pub fn with_other_hint(mut self, hint: impl Into<Hint>) -> Self {
-        self.0.hint = Some(hint.into());
         self
     }
 
@@ -133,16 +115,29 @@ impl Error {
         self.0.kind
     }
 
+    /// Returns what went wrong, if the error did not come from SQLite. An error has either this code or
+    /// [`sqlite_code`](Self::sqlite_code).
+    #[must_use]
+    pub fn code(&self) -> Option<ErrorCode> {
+        match self.0.origin {
+            Origin::Flatwater(code) => Some(code),
+            Origin::Sqlite(_) => None,
+        }
+    }
+
     /// Returns SQLite's extended result code if the error came from SQLite (<https://sqlite.org/rescode.html>).
     #[must_use]
     pub fn sqlite_code(&self) -> Option<i32> {
-        self.0.code
+        match self.0.origin {
+            Origin::Sqlite(code) => Some(code),
+            Origin::Flatwater(_) => None,
+        }
     }
 
     /// Returns the name of [`sqlite_code`](Self::sqlite_code), such as `SQLITE_CONSTRAINT_UNIQUE`.
     #[must_use]
     pub fn sqlite_name(&self) -> Option<&'static str> {
-        self.0.code.map(code_name)
+        self.sqlite_code().map(code_name)
     }
 
     /// Returns the message alone, without the SQL and the hint.
@@ -176,12 +171,6 @@ impl Error {
         self.0.hint.as_ref().map(Hint::rust)
     }
 
-    /// Returns the hint with the names as `spell` has them.
-    #[doc(hidden)]
-    pub fn hint_spelled(&self, spell: impl Fn(Name) -> &'static str) -> Option<Cow<'_, str>> {
-        self.0.hint.as_ref().map(|hint| hint.spelled(spell))
-    }
-
     /// For a [`ErrorKind::Timeout`], and for a write whose rows cannot be written as JSON, returns whether the work was done.
     #[must_use]
     pub fn applied(&self) -> Option<TimeoutEffect> {
@@ -199,13 +188,37 @@ impl Error {
     }
 }
 
+fn made(origin: Origin, kind: ErrorKind, message: Cow<'static, str>) -> Error {
+    Error(Box::new(Inner {
+        kind,
+        message,
+        origin,
+        operation: None,
+        sql: None,
+        row: None,
+        offset: None,
+        hint: None,
+        applied: None,
+        cause: Cause::default(),
+        constraint: None,
+    }))
+}
+
+/// Makes the error of a call that did not end in time.
+#[cold]
+pub fn timed_out(message: impl Into<Cow<'static, str>>, applied: TimeoutEffect) -> Error {
+    let mut error = Error::new(ErrorCode::Deadline, message);
+    error.0.applied = Some(applied);
+    error
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inner = &*self.0;
         let operation = inner.operation.filter(|operation| *operation != inner.kind.name());
         let parts = [
             Some(format!("{}: {}", inner.kind.name(), inner.message)),
-            inner.code.map(|code| format!(" ({} {code})", code_name(code))),
+            self.sqlite_code().map(|code| format!(" ({} {code})", code_name(code))),
             inner.row.map(|row| format!(" (row {row})")),
             operation.map(|operation| format!(" in {operation}")),
             inner.sql.as_ref().map(|sql| format!(": {sql}")),
@@ -221,13 +234,14 @@ impl fmt::Debug for Error {
         fn shown(value: &Option<impl fmt::Debug>) -> Option<&dyn fmt::Debug> {
             value.as_ref().map(|value| value as _)
         }
-        let Inner { kind, message, code, operation, sql, row, offset, applied, .. } = &*self.0;
-        let (name, hint) = (code.map(code_name), self.hint());
+        let Inner { kind, message, operation, sql, row, offset, applied, .. } = &*self.0;
+        let (code, sqlite_code, name, hint) = (self.code(), self.sqlite_code(), self.sqlite_name(), self.hint());
         let mut out = f.debug_struct("Error");
         out.field("kind", kind).field("message", message);
         let others = [
-            ("code", shown(code)),
-            ("name", shown(&name)),
+            ("code", shown(&code)),
+            ("sqlite_code", shown(&sqlite_code)),
+            ("sqlite_name", shown(&name)),
             ("operation", shown(operation)),
             ("sql", shown(sql)),
             ("row", shown(row)),
@@ -278,7 +292,7 @@ mod tests {
     #[test]
     fn long_sql_is_cut_at_a_character() {
         let sql = "é".repeat(300);
-        let error = Error::misuse("x").with_sql(&sql);
+        let error = Error::new(ErrorCode::InvalidArgument, "x").with_sql(&sql);
         assert!(error.sql().unwrap().len() <= SQL_SHOWN_BYTES + 3);
         assert!(error.sql().unwrap().ends_with("..."));
     }

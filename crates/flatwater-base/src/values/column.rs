@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use flatwater_sqlite::{ColumnOrigin, ColumnSource};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::growth_counter::step;
 
 /// What a result shares with all its rows, and with later results of the same prepared statement.
@@ -180,12 +180,18 @@ pub trait ColumnIndex {
 
 #[cold]
 fn no_column(position: usize, names: &[Box<str>]) -> Error {
-    Error::misuse(format!("there is no column {position}: the result has {} column(s)", names.len()))
+    Error::new(
+        ErrorCode::NoSuchColumn,
+        format!("there is no column {position}: the result has {} column(s)", names.len()),
+    )
 }
 
 #[cold]
 fn no_name(name: &str, names: &[Box<str>]) -> Error {
-    Error::misuse(format!("there is no column named {name:?}; the result has {}", names.join(", ")))
+    Error::new(
+        ErrorCode::NoSuchColumn,
+        format!("there is no column named {name:?}; the result has {}", names.join(", ")),
+    )
 }
 
 impl ColumnIndex for usize {

@@ -20,7 +20,7 @@ use rusqlite::types::{FromSqlError, FromSqlResult, Null, ToSqlOutput, Type, Valu
 
 use super::block::Block;
 use crate::error::hint::hint;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorCode, Result};
 
 /// A type whose values can be bound to a statement. The method is that of rusqlite's trait of this name.
 ///
@@ -187,17 +187,17 @@ pub fn add(block: &mut Block, value: &(impl ToSql + ?Sized)) -> Result<()> {
         ToSqlOutput::Owned(value) => value.into(),
         ToSqlOutput::Borrowed(value) => *value,
         _ => {
-            return Err(Error::misuse("this kind of value cannot be sent to another thread")
+            return Err(Error::new(ErrorCode::InvalidValue, "this kind of value cannot be sent to another thread")
                 .with_hint("use it in `read_with` or `write_with`"));
         }
     };
     match value {
         // Most texts are short, and in ASCII, which is the quicker check.
         ValueRef::Text(text) if !text.is_ascii() && std::str::from_utf8(text).is_err() => {
-            return Err(Error::misuse("the text is not valid UTF-8"));
+            return Err(Error::new(ErrorCode::InvalidValue, "the text is not valid UTF-8"));
         }
         ValueRef::Real(real) if real.is_nan() => {
-            return Err(Error::misuse("NaN cannot be stored: SQLite would make it NULL")
+            return Err(Error::new(ErrorCode::InvalidValue, "NaN cannot be stored: SQLite would make it NULL")
                 .with_hint(hint!["bind " Null " where NULL is meant"]));
         }
         value => block.push(value),
@@ -209,11 +209,13 @@ pub fn add(block: &mut Block, value: &(impl ToSql + ?Sized)) -> Result<()> {
 fn not_convertible(error: rusqlite::Error) -> Error {
     match error {
         rusqlite::Error::ToSqlConversionFailure(error) if error.is::<TryFromIntError>() => {
-            Error::misuse("an integer beyond 64 bits with a sign cannot be stored")
+            Error::new(ErrorCode::InvalidValue, "an integer beyond 64 bits with a sign cannot be stored")
                 .with_hint("store it as text, or as a blob; the largest integer of SQLite is 9223372036854775807")
         }
-        rusqlite::Error::ToSqlConversionFailure(error) => Error::misuse(format!("a value cannot be stored: {error}")),
-        other => Error::misuse(format!("a value cannot be stored: {other}")),
+        rusqlite::Error::ToSqlConversionFailure(error) => {
+            Error::new(ErrorCode::InvalidValue, format!("a value cannot be stored: {error}"))
+        }
+        other => Error::new(ErrorCode::InvalidValue, format!("a value cannot be stored: {other}")),
     }
 }
 
@@ -228,7 +230,7 @@ pub fn mismatch(column: (usize, &str), found: Type, wanted: &str, error: &FromSq
         FromSqlError::OutOfRange(_) => format!("its {type_name} does not fit into {wanted}"),
         other => format!("its {type_name} cannot be read as {wanted}: {other}"),
     };
-    let error = Error::new(ErrorKind::Decode, format!("{column}: {what}"));
+    let error = Error::new(ErrorCode::UnreadableValue, format!("{column}: {what}"));
     match found {
         Type::Null => error.with_hint(format!("read a column that may be NULL as an Option: Option<{wanted}>")),
         _ if !what.ends_with(&wanted) => error,

@@ -13,7 +13,7 @@ use super::column::ColumnNames;
 use super::convert::{FromSql, column_of, short_name};
 use super::row::{Row, Rows};
 use crate::error::location::{OPTIONAL_AS, OPTIONAL_VALUE, row_not_found};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorCode, Result};
 
 /// A type that can be read from a row: tuples of up to 16 [`FromSql`] values, which need as many columns; structs that
 /// derive it; an `Option` of such a type, which is `None` if all columns that the type reads are NULL.
@@ -105,7 +105,10 @@ impl<'a> Columns<'a> {
         if self.names.len() == count {
             return Ok(());
         }
-        Err(Error::misuse(format!("the result has {} column(s) and is read as {count}", self.names.len())))
+        Err(Error::new(
+            ErrorCode::NoSuchColumn,
+            format!("the result has {} column(s) and is read as {count}", self.names.len()),
+        ))
     }
 }
 
@@ -187,7 +190,7 @@ impl Cell<'_> {
         U::try_from(self.read()?).map_err(|error| {
             let column = column_of(self.position, &self.row.names()[self.position]);
             let (from, to) = (short_name(std::any::type_name::<T>()), short_name(std::any::type_name::<U>()));
-            Error::new(ErrorKind::Decode, format!("{column}: {from} is not a {to}: {error}"))
+            Error::new(ErrorCode::UnreadableValue, format!("{column}: {from} is not a {to}: {error}"))
         })
     }
 }

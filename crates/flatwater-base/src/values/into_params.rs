@@ -7,7 +7,7 @@ use super::convert::{ToSql, add};
 use super::param_rows::ParamRows;
 use super::params::Params;
 use crate::error::location::at_parameter;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 
 /// A type that can be the parameters of a statement: `()`, tuples of up to 16 values, arrays, slices, vectors,
 /// [`Params`], and the results of [`params!`](crate::params) and [`named!`](crate::named). A value is anything that
@@ -90,8 +90,11 @@ fn add_list<T: ToSql>(rows: &mut ParamRows, values: &[T]) -> Result<()> {
 /// Refuses a list of bytes. A `T` that borrows has no `TypeId`, so the type is told by its name.
 fn refuse_bytes<T>() -> Result<()> {
     if std::any::type_name::<T>() == "u8" {
-        return Err(Error::misuse("a list of `u8` may be one blob or one parameter for each byte")
-            .with_hint("bind a blob as `(bytes,)`, and numbers with `params!`"));
+        return Err(Error::new(
+            ErrorCode::InvalidValue,
+            "a list of `u8` may be one blob or one parameter for each byte",
+        )
+        .with_hint("bind a blob as `(bytes,)`, and numbers with `params!`"));
     }
     Ok(())
 }

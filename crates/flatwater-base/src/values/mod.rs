@@ -25,7 +25,7 @@ pub use convert::{FromSql, ToSql};
 pub use foreign_types::Json;
 pub use from_row::FromRow;
 pub use into_params::IntoParams;
-pub use outcome::{BatchResult, ExecuteResult};
+pub use outcome::{ExecuteResult, RunResult};
 pub use param_rows::{BatchStatements, ParamRows};
 pub use params::Params;
 pub use row::RowIter;

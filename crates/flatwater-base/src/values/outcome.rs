@@ -11,7 +11,7 @@ use super::block::LARGE;
 use super::convert::FromSql;
 use super::from_row::FromRow;
 use super::row::Rows;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::thread::background::dispose;
 
 /// The changes that one statement made.
@@ -25,13 +25,15 @@ pub struct ExecuteResult {
     pub last_insert_rowid: Option<i64>,
 }
 
-/// The result of one statement of a batch.
+/// What one statement did, whatever it is.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct BatchResult {
-    /// The changes that the statement made.
-    pub executed: ExecuteResult,
-    /// The rows of a statement with RETURNING.
+pub struct RunResult {
+    /// As [`ExecuteResult::changes`].
+    pub changes: u64,
+    /// As [`ExecuteResult::last_insert_rowid`].
+    pub last_insert_rowid: Option<i64>,
+    /// The rows, with the names of their columns, if the statement returns rows; there may be none.
     pub rows: Option<Rows>,
 }
 
@@ -43,11 +45,11 @@ impl ExecuteResult {
     }
 }
 
-impl BatchResult {
+impl RunResult {
     /// Makes one.
     #[doc(hidden)]
     pub fn of(executed: ExecuteResult, rows: Option<Rows>) -> Self {
-        Self { executed, rows }
+        Self { changes: executed.changes, last_insert_rowid: executed.last_insert_rowid, rows }
     }
 }
 
@@ -81,7 +83,10 @@ impl Decoded {
         match self.0.downcast::<Values<T>>().map(|values| *values) {
             Ok(Ok(values)) => values,
             Ok(Err(panic)) => resume_unwind(panic),
-            Err(_) => Err(Error::misuse("a worker returned values of another type than requested; please report it")),
+            Err(_) => Err(Error::new(
+                ErrorCode::Internal,
+                "a worker returned values of another type than requested; please report it",
+            )),
         }
     }
 }

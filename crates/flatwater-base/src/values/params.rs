@@ -13,7 +13,7 @@ use rusqlite::types::ValueRef;
 use super::block::Block;
 use super::convert::{ToSql, add};
 use crate::error::location::at_parameter;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 
 /// The names of the values of a row; `None` for positional values. Rows with the same names share them.
 pub type ParamNames = Option<Arc<Vec<Box<str>>>>;
@@ -59,7 +59,10 @@ impl Params {
     /// `Misuse` for a value that SQLite cannot store unchanged, and for parameters that have names.
     pub fn push(&mut self, value: impl ToSql) -> Result<()> {
         if self.names.is_some() {
-            return Err(Error::misuse("a value without a name cannot be added to named parameters"));
+            return Err(Error::new(
+                ErrorCode::ParameterName,
+                "a value without a name cannot be added to named parameters",
+            ));
         }
         self.add(&value).map_err(|(number, error)| at_parameter(error, number))
     }

@@ -10,7 +10,7 @@ use serde::de::{Error as Refusal, Expected, Unexpected};
 
 use super::convert::column_of;
 use super::row::Row;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorCode};
 
 #[derive(Debug)]
 pub(super) struct Failure {
@@ -20,7 +20,7 @@ pub(super) struct Failure {
 
 impl Failure {
     fn new(message: String) -> Self {
-        Self { error: Error::new(ErrorKind::Decode, message), column: None }
+        Self { error: Error::new(ErrorCode::UnreadableValue, message), column: None }
     }
 
     fn hinting(self, hint: &'static str) -> Self {

@@ -20,7 +20,7 @@
 //! A replica runs a write at its primary, and may fail by itself meanwhile: an answer that is too large for it says nothing of the primary.
 
 use flatwater::bindings::server::error;
-use flatwater::{Error, ErrorKind};
+use flatwater::{Error, ErrorCode};
 
 use super::answer::{Answer, Batch, ServerError, Step, error_of};
 use super::json::Around;
@@ -116,17 +116,17 @@ pub(crate) fn of_whole(error: ServerError) -> Verdict {
 
 /// The error of an answer by which the server refuses a request.
 pub(crate) fn refusal(status: u16, location: Option<&str>, body: &[u8]) -> Option<Error> {
-    let refused = |kind, hint| error(kind, format!("the server refused the request: {}", shown(body)), hint);
+    let refused = |code, hint| error(code, format!("the server refused the request: {}", shown(body)), hint);
     Some(match (status, location) {
         (301 | 302 | 307 | 308, Some(location)) => error(
-            ErrorKind::Open,
+            ErrorCode::Server,
             format!("the server sends its clients to {}", without_user(location)),
             "use that address, if it is one of yours",
         ),
-        (400, _) => refused(ErrorKind::Misuse, "the server does not take this request"),
-        (401 | 403, _) => refused(ErrorKind::Open, "the server does not permit it: look at the token and its rights"),
+        (400, _) => refused(ErrorCode::Unsupported, "the server does not take this request"),
+        (401 | 403, _) => refused(ErrorCode::Server, "the server does not permit it: look at the token and its rights"),
         (404, _) => error(
-            ErrorKind::Open,
+            ErrorCode::Server,
             "the server has no such database, or is no libSQL server".into(),
             "look at what is reached at its address; it must speak Hrana 3 over HTTP",
         ),
@@ -147,6 +147,7 @@ pub(crate) fn without_user(location: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use flatwater::ErrorKind;
 
     use super::*;
 

@@ -16,7 +16,7 @@
 //! | everything else | unknown | a read is asked again, and a write that has its guard |
 
 use flatwater::bindings::server::error;
-use flatwater::{Error, ErrorKind};
+use flatwater::{Error, ErrorCode};
 
 use flatwater::rusqlite::ffi;
 
@@ -81,14 +81,14 @@ fn of_answer(status: u16, location: Option<&str>, body: &[u8]) -> Verdict {
             },
             None => Verdict::Unknown("the answer is not one of rqlite".into()),
         },
-        (400, _) => Verdict::Refused(refused(ErrorKind::Misuse, body, "the server does not take this request")),
+        (400, _) => Verdict::Refused(refused(ErrorCode::Unsupported, body, "the server does not take this request")),
         (401 | 403, _) => Verdict::Refused(refused(
-            ErrorKind::Open,
+            ErrorCode::Server,
             body,
             "the server does not permit it: look at the user, the password and the user's permissions",
         )),
         (404, _) => Verdict::Refused(error(
-            ErrorKind::Open,
+            ErrorCode::Server,
             "there is no rqlite at this address".into(),
             "look at what is reached there; a libSQL server has an address with libsql://",
         )),
@@ -96,7 +96,7 @@ fn of_answer(status: u16, location: Option<&str>, body: &[u8]) -> Verdict {
             Verdict::NotExecuted("the cluster has no leader".into())
         }
         (500, _) if contains(body, "SQL rewrite:") => {
-            Verdict::Refused(refused(ErrorKind::Sql, body, "the server reads each text before it runs it"))
+            Verdict::Refused(refused(ErrorCode::RefusedByServer, body, "the server reads each text before it runs it"))
         }
         (500, _) if contains(body, "unsupported value") => {
             Verdict::Unmade("the result has an infinite number, which the server's JSON cannot say".into())
@@ -110,8 +110,8 @@ fn is_undone(failure: &Failure) -> bool {
     failure.code != ffi::SQLITE_ERROR || failure.message == "disallowed pragma"
 }
 
-fn refused(kind: ErrorKind, body: &[u8], hint: &'static str) -> Error {
-    error(kind, format!("the server refused the request: {}", shown(body)), hint)
+fn refused(code: ErrorCode, body: &[u8], hint: &'static str) -> Error {
+    error(code, format!("the server refused the request: {}", shown(body)), hint)
 }
 
 /// The body of a refusal is a short text of the server, which has no value of a statement in it.
@@ -134,6 +134,7 @@ fn node_of(location: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use flatwater::ErrorKind;
 
     use super::*;
 

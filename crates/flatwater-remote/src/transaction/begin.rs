@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use flatwater::bindings::server::{Asked, error};
-use flatwater::{ErrorKind, Result};
+use flatwater::{ErrorCode, Result};
 
 use super::Transaction;
 use super::send::{Gone, close, send};
@@ -75,7 +75,7 @@ async fn begin_as(shared: &Shared, writer: &mut Writer, until: Instant) -> Resul
             }
             Err(Gone::Lost(why)) => why,
             Err(Gone::Unreadable(why)) => {
-                return Err(error(ErrorKind::Open, why, "look at what is reached at its address"));
+                return Err(error(ErrorCode::Server, why, "look at what is reached at its address"));
             }
         };
         let left = until.saturating_duration_since(Instant::now());

@@ -15,7 +15,7 @@ use flatwater::bindings::server::{
     Answered, Asked, SavepointStep, ServerTransaction, Turn, error, result_lost, timeout,
 };
 use flatwater::calls::TimeoutEffect;
-use flatwater::{Error, ErrorKind, Result};
+use flatwater::{Error, ErrorCode, Result};
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 
 use self::begin::begin;
@@ -291,7 +291,7 @@ impl Transaction<'_> {
 }
 
 fn infinite(why: String) -> Error {
-    error(ErrorKind::Io, why, "store and return finite numbers")
+    error(ErrorCode::NoJsonForm, why, "store and return finite numbers")
 }
 
 const ENDED: &str = "the transaction is over, and nothing of it was written";
@@ -302,12 +302,12 @@ fn ended(why: &str) -> String {
 
 fn over(why: &str) -> Error {
     let message = if why.starts_with(ENDED) { why.to_owned() } else { ended(why) };
-    error(ErrorKind::Io, message, "begin another one, and do all of it again")
+    error(ErrorCode::TransactionGone, message, "begin another one, and do all of it again")
 }
 
 fn no_transactions() -> Error {
     let hint = "use batch, which is all or nothing; a libSQL server and a file have such transactions";
-    error(ErrorKind::Misuse, "an rqlite cluster has no interactive transactions".into(), hint)
+    error(ErrorCode::NoTransactions, "an rqlite cluster has no interactive transactions".into(), hint)
 }
 
 /// The savepoints of the caller have one name, which stands for the innermost.

@@ -12,7 +12,7 @@ use flatwater::bindings::server::{
     returns_rows as returns_rows_error,
 };
 use flatwater::bindings::statements;
-use flatwater::{Error, ErrorKind, Result};
+use flatwater::{Error, ErrorCode, Result};
 
 use super::guard::{MOST_RESULTS, Recorded, Writer};
 use crate::check::{changes_rows, check, check_text, has_no_rows};
@@ -178,7 +178,7 @@ fn taken(results: &mut Option<Vec<StatementResult>>, at: usize) -> Result<Statem
 
 fn rows_lost() -> Error {
     let message = "the answer with the rows was lost, and the write was applied once";
-    result_lost(error(ErrorKind::Io, message.into(), "read the rows with a query"))
+    result_lost(error(ErrorCode::AnswerLost, message.into(), "read the rows with a query"))
 }
 
 /// Returns the runs of statements that are asked for.
@@ -212,7 +212,7 @@ pub(crate) fn checked(asked: &Asked, dialect: Dialect) -> Result<Option<usize>> 
     let runs = runs(&what);
     if runs.len() > MOST_RESULTS {
         return Err(error(
-            ErrorKind::Misuse,
+            ErrorCode::InvalidArgument,
             format!("{} statements are too many for one request", runs.len()),
             "send fewer at once",
         ));
@@ -254,12 +254,12 @@ fn check_rows(what: &What<'_>, sql: &str, dialect: Dialect) -> Result<()> {
         _ if dialect == Dialect::Libsql => Ok(()),
         What::Batch(_) if returns_rows && !changes_rows(sql) => {
             let hint = "read before or after it: the server returns no rows of a SELECT in a list that writes";
-            Err(error(ErrorKind::Misuse, "a batch on a server only writes".into(), hint))
+            Err(error(ErrorCode::Unsupported, "a batch on a server only writes".into(), hint))
         }
         // The server looks for these letters, with the space, and returns no rows otherwise.
         What::Query(_) | What::Batch(_) if returns_rows && !sql.to_ascii_lowercase().contains("returning ") => {
             let hint = "write RETURNING and a space after it";
-            Err(error(ErrorKind::Misuse, "the server would run the statement and return no rows".into(), hint))
+            Err(error(ErrorCode::Unsupported, "the server would run the statement and return no rows".into(), hint))
         }
         _ => Ok(()),
     }

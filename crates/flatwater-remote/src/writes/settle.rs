@@ -10,7 +10,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use flatwater::bindings::server::{error, timeout};
 use flatwater::calls::TimeoutEffect;
-use flatwater::{Error, ErrorKind, Result};
+use flatwater::{Error, ErrorCode, Result};
 
 use super::grouped::{Applied, Grouped};
 use super::guard::{CLEAN, Recorded, SCHEMA, Writer, is_without_tables, was_applied};
@@ -240,7 +240,7 @@ fn of_one_node(failure: &Failure) -> Error {
     let message =
         format!("the node that leads could not apply the write, and other nodes may have: {}", failure.message);
     error(
-        ErrorKind::CommitUnknown,
+        ErrorCode::CommitUnknown,
         message,
         "mend that node, or let another one lead, and then read what the write writes",
     )
@@ -249,7 +249,7 @@ fn of_one_node(failure: &Failure) -> Error {
 pub(crate) fn unknown(why: &str) -> Error {
     let message = format!("it is not known whether the write was applied: {why}");
     error(
-        ErrorKind::CommitUnknown,
+        ErrorCode::CommitUnknown,
         message,
         "when the server answers again, write something through this session, and then read what it writes",
     )

@@ -156,7 +156,7 @@ fn the_results_of_a_write_whose_answer_was_lost_are_those_of_the_time_when_it_wa
         assert_eq!(remote.execute_many("INSERT INTO t (b) VALUES (?)", [(5,), (6,), (7,)]).wait().unwrap(), 3);
         lost();
         let batch = remote.batch([("UPDATE t SET b = 0", ()), ("DELETE FROM t WHERE a > 3", ())]).wait().unwrap();
-        assert_eq!(batch.iter().map(|one| one.executed.changes).collect::<Vec<_>>(), [5, 2], "{fault}");
+        assert_eq!(batch.iter().map(|one| one.changes).collect::<Vec<_>>(), [5, 2], "{fault}");
         lost();
         let error = remote.query("INSERT INTO t (b) VALUES (9) RETURNING a", ()).wait().unwrap_err();
         assert_eq!(error.applied(), Some(flatwater::calls::TimeoutEffect::Yes), "{fault}: {error}");

@@ -53,7 +53,10 @@ pub(crate) async fn program(on: &Session) -> Result<Vec<String>> {
             ("DELETE FROM users WHERE name = ? RETURNING id", params!["Cid"]),
         ])
         .await?;
-    add(&batch.iter().map(|one| (one.executed, one.rows.as_ref().map(flatwater::Rows::len))).collect::<Vec<_>>());
+    add(&batch
+        .iter()
+        .map(|one| (one.changes, one.last_insert_rowid, one.rows.as_ref().map(flatwater::Rows::len)))
+        .collect::<Vec<_>>());
     on.execute_script("CREATE TABLE a (x); INSERT INTO a VALUES (1); INSERT INTO a VALUES (2)").await?;
     add(&on.query_values::<i64>(Sql::new("SELECT x FROM a WHERE x IN ").bind_list([1, 2, 3]), ()).await?);
     let mut rows = on.stream("SELECT x FROM a ORDER BY x", ());

@@ -33,7 +33,7 @@ async fn walk(tx: &mut Transaction<'_>, random: &mut StdRng, depth: u32, got: &m
                 let batch =
                     [("INSERT INTO t (b) VALUES (?)", (value,)), ("UPDATE t SET b = b + 20 WHERE b = ?", (value,))];
                 let all = tx.batch(batch).await;
-                add(got, all.map(|all| all.iter().map(|one| one.executed).collect::<Vec<_>>()));
+                add(got, all.map(|all| all.iter().map(|one| (one.changes, one.last_insert_rowid)).collect::<Vec<_>>()));
             }
             6 => add(got, tx.savepoint(name).await),
             7 => add(got, tx.rollback_to(name).await),

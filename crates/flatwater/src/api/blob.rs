@@ -11,7 +11,7 @@ use crate::api::call::Call;
 use crate::api::session::Session;
 use crate::connection::run::blobs::{BlobPlace, BlobStep, BlobUse};
 use crate::workers::work::Work;
-use flatwater_base::error::{Error, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 
 /// A BLOB or a TEXT of one row, of which parts are read and written, made by [`Session::open_blob`].
 ///
@@ -120,7 +120,7 @@ impl Blob {
         };
         let Some(position) = position.filter(|position| *position <= self.length) else {
             let message = format!("the position is not in the blob, which has {} bytes", self.length);
-            return Err(Error::misuse(message).in_operation("seek"));
+            return Err(Error::new(ErrorCode::BlobBounds, message).in_operation("seek"));
         };
         self.position = position;
         Ok(position)

@@ -19,6 +19,7 @@ use crate::options::{JsonOptions, Options};
 use crate::queue::reply::reply;
 use crate::stats::Stats;
 use crate::workers::shared_errors::waits_for_itself;
+use flatwater_base::error::hint::with_other_hint;
 use flatwater_base::error::{Error, Result};
 use flatwater_base::thread::current::{in_closure, is_inside};
 
@@ -203,7 +204,7 @@ pub fn close(session: &Session) -> Call<()> {
             return Err(called_from_within());
         }
         if is_inside(handle.id()) && handle.engine().is_some_and(|engine| registry::is_last(engine)) {
-            return Err(waits_for_itself().with_other_hint("close the database when the transaction is over"));
+            return Err(with_other_hint(waits_for_itself(), "close the database when the transaction is over"));
         }
         let (promise, ended) = reply();
         handle.close(Some(promise));

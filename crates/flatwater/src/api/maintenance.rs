@@ -18,8 +18,8 @@ use crate::options::Key;
 use crate::workers::Answer;
 use crate::workers::work::{self, Exclusive, Work};
 use flatwater_base::error::hint::hint;
-use flatwater_base::error::{Error, Result};
-use flatwater_base::values::BatchResult;
+use flatwater_base::error::{Error, ErrorCode, Result};
+use flatwater_base::values::RunResult;
 
 impl Database {
     /// Rebuilds the database without its free pages, and gives their space back to the file system
@@ -241,7 +241,8 @@ fn pages_freed(answer: Answer) -> Result<u64> {
     let results = answer.batch()?;
     let number = |at: usize| results.get(at).map_or(Ok(0), first_number);
     if number(0)? == 0 {
-        return Err(Error::misuse(
+        return Err(Error::new(
+            ErrorCode::Unsupported,
             "the database was created without `auto_vacuum`, so its free pages stay in the file",
         )
         .with_hint(hint!["use " Vacuum ", or set " AutoVacuum " for a new file"])
@@ -250,7 +251,7 @@ fn pages_freed(answer: Answer) -> Result<u64> {
     Ok(number(1)?.saturating_sub(number(3)?))
 }
 
-fn first_number(result: &BatchResult) -> Result<u64> {
+fn first_number(result: &RunResult) -> Result<u64> {
     result.rows.as_ref().map_or(Ok(0), |rows| rows.read_value::<u64>())
 }
 

@@ -22,7 +22,7 @@ use crate::workers::Answer;
 use crate::workers::open_transaction::Level;
 use crate::workers::shared_errors::{polled_again, too_late};
 use crate::workers::work::Work;
-use flatwater_base::error::{Error, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::inline::budget::{self, Suspended};
 
 /// A call that has not returned its result.
@@ -235,7 +235,7 @@ impl Pending {
         match &self.caller {
             Some(caller) => caller.lost(),
             None if is_inherited => inherited(),
-            None => Error::misuse("opening the database panicked"),
+            None => Error::new(ErrorCode::Panicked, "opening the database panicked"),
         }
     }
 

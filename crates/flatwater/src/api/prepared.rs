@@ -11,7 +11,7 @@ use crate::api::session::Session;
 use crate::api::statement::{Given, IsGiven, Statement};
 use crate::workers::work::Work;
 use flatwater_base::error::Error;
-use flatwater_base::values::{ExecuteResult, FromRow, FromSql, IntoParams, Row, Rows};
+use flatwater_base::values::{ExecuteResult, FromRow, FromSql, IntoParams, Row, Rows, RunResult};
 use flatwater_sql::statement_info::StatementInfo;
 
 /// One SQL statement of a database, for running it many times; made by [`Database::prepare`](crate::Database::prepare).
@@ -43,6 +43,11 @@ impl Prepared {
     /// See [`Session::execute`].
     pub fn execute(&self, params: impl IntoParams) -> Call<ExecuteResult> {
         self.session.execute(self, params)
+    }
+
+    /// See [`Session::run`].
+    pub fn run(&self, params: impl IntoParams) -> Call<RunResult> {
+        self.session.run(self, params)
     }
 
     /// See [`Session::execute_many`].

@@ -16,7 +16,7 @@ use crate::events::statement_event::{ExecutedOn, StatementEvent, is_telling, tel
 use crate::queue::metrics::{Counts, Measured, MeasuredRun, RunMetrics};
 use crate::workers::Answer;
 use crate::workers::work::Work;
-use flatwater_base::error::{Error, ErrorKind, Result, shorten};
+use flatwater_base::error::{Error, ErrorCode, ErrorKind, Result, shorten};
 use flatwater_base::thread::lock;
 use flatwater_sql::statement_info::StatementInfo;
 
@@ -114,7 +114,7 @@ impl Report {
             // A write of a lost group had begun, and its run was undone.
             self.metrics.forget();
         }
-        self.finish(Some(Error::new(ErrorKind::Cancelled, message)), into);
+        self.finish(Some(Error::new(ErrorCode::GivenUp, message)), into);
     }
 
     fn facts(&self, error: Option<Error>) -> Facts {

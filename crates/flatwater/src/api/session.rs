@@ -17,7 +17,7 @@ use crate::workers::work::{Wanted, Work};
 use flatwater_base::error::location::OPTIONAL_ROW;
 use flatwater_base::error::{Error, Result};
 use flatwater_base::values::outcome::{decode_first_column, decode_rows};
-use flatwater_base::values::{BatchResult, BatchStatements, ExecuteResult, FromRow, FromSql, IntoParams, Row, Rows};
+use flatwater_base::values::{BatchStatements, ExecuteResult, FromRow, FromSql, IntoParams, Row, Rows, RunResult};
 use flatwater_sql::statement_info::StatementInfo;
 
 /// The operations that a [`Database`](crate::Database), a [`Transaction`](crate::Transaction), a
@@ -61,6 +61,17 @@ impl Session {
         self.call("execute", work, |answer, _| answer.executed())
     }
 
+    /// Runs any one statement, and returns its rows, if it returns rows, and what it changed. For programs that do not know
+    /// what the statement is, such as consoles and adapters.
+    ///
+    /// A statement that reads runs as a [`query`](Self::query) does, one that writes as [`execute`](Self::execute) does.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute), but for a statement that returns rows.
+    pub fn run(&self, sql: impl Statement, params: impl IntoParams) -> Call<RunResult> {
+        self.call("run", self.read(&sql, params, Wanted::Ran), |answer, _| answer.ran())
+    }
+
     /// Runs one statement once per row of parameters, all or nothing, and returns the number of rows it changed.
     ///
     /// The rows are taken from the iterator while the future is polled, in slices of half a millisecond, between which
@@ -86,7 +97,7 @@ impl Session {
     ///
     /// # Errors
     /// As [`execute`](Self::execute); if one statement fails, all statements are undone.
-    pub fn batch<I, S: Statement, P: IntoParams>(&self, statements: I) -> Call<Vec<BatchResult>>
+    pub fn batch<I, S: Statement, P: IntoParams>(&self, statements: I) -> Call<Vec<RunResult>>
     where
         I: IntoIterator<Item = (S, P)>,
     {
@@ -306,7 +317,7 @@ fn in_batches(on: &Session, operation: &'static str, sql: &impl Statement, param
 }
 
 /// Runs the statements of a batch.
-pub(crate) fn batch(on: &Session, statements: Result<BatchStatements<Arc<StatementInfo>>>) -> Call<Vec<BatchResult>> {
+pub(crate) fn batch(on: &Session, statements: Result<BatchStatements<Arc<StatementInfo>>>) -> Call<Vec<RunResult>> {
     on.call("batch", statements.map(Work::batch), |answer, _| answer.batch())
 }
 

@@ -4,7 +4,7 @@
 //! at run time gets into the text but quoted identifiers. Leaves out: parsing the text.
 
 use flatwater_base::error::location::at_parameter;
-use flatwater_base::error::{Error, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::values::convert::ToSql;
 use flatwater_base::values::params::Params;
 
@@ -55,7 +55,7 @@ impl Sql {
     /// but reads an unknown column in double quotes as a string.
     pub fn push_identifier(mut self, name: &str) -> Self {
         if name.contains('\0') {
-            self.params = self.params.and(Err((None, Error::misuse("an identifier has a NUL byte"))));
+            self.params = self.params.and(Err((None, Error::new(ErrorCode::NulByte, "an identifier has a NUL byte"))));
         }
         if self.text.ends_with('`') {
             // Two backticks are one inside of a name.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::api::sql::Sql;
 use crate::engine::caller::Caller;
-use flatwater_base::error::{Error, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::values::{BatchStatements, IntoParams, Params};
 use flatwater_sql::statement_info::StatementInfo;
 
@@ -91,7 +91,8 @@ impl Caller {
                 if params.is_empty() {
                     return self.text(text);
                 }
-                Err(Error::misuse("an `Sql` that has values cannot be used here").with_hint("pass the text alone"))
+                Err(Error::new(ErrorCode::InvalidArgument, "an `Sql` that has values cannot be used here")
+                    .with_hint("pass the text alone"))
             }
             Given::Known(text, database) if database == self.handle.id() => Ok(text.clone()),
             Given::Known(text, _) => self.text(&text.sql),
@@ -106,8 +107,11 @@ impl Caller {
             (_, true) => own,
             (true, false) => given,
             (false, false) => {
-                return Err(Error::misuse("the `Sql` has values, but the call has parameters too")
-                    .with_hint("pass `()` as the parameters of an `Sql`"));
+                return Err(Error::new(
+                    ErrorCode::InvalidArgument,
+                    "the `Sql` has values, but the call has parameters too",
+                )
+                .with_hint("pass `()` as the parameters of an `Sql`"));
             }
         };
         Ok((text, params))

@@ -19,7 +19,7 @@ use crate::engine::caller::Caller;
 use crate::workers::kept::CursorGuard;
 use crate::workers::work::{self, Work};
 use flatwater_base::error::location::{after_rows, at_row};
-use flatwater_base::error::{Error, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::inline::budget::Pause;
 use flatwater_base::values::from_row::{Cells, Found};
 use flatwater_base::values::{FromRow, Row, Rows};
@@ -102,7 +102,10 @@ impl Batches {
                 }
                 Next::Lost => {
                     self.give_up();
-                    return Poll::Ready(Err(Error::misuse("a poll of the result panicked, and its rows are lost")));
+                    return Poll::Ready(Err(Error::new(
+                        ErrorCode::Panicked,
+                        "a poll of the result panicked, and its rows are lost",
+                    )));
                 }
                 Next::Fetched(fetched) => fetched,
                 Next::Fetching(mut call) => match Pin::new(&mut call).poll(context) {

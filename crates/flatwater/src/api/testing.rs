@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use crate::api::database::Database;
 use crate::options::Options;
-use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::error::cause::caused_by;
+use flatwater_base::error::{Error, ErrorCode, Result};
 
 /// A database for one test, empty but for the migrations of its options. Use it like a [`Database`], and pass a clone
 /// of that to the code under test.
@@ -47,7 +48,7 @@ impl TestDatabase {
     /// As [`Options::open`]; `Io` if the folder cannot be made.
     pub async fn on_file(configure: impl FnOnce(Options) -> Options) -> Result<Self> {
         let folder = tempfile::tempdir().map_err(|error| {
-            Error::new(ErrorKind::Io, format!("a temporary folder cannot be made: {error}")).caused_by(error)
+            caused_by(Error::new(ErrorCode::System, format!("a temporary folder cannot be made: {error}")), error)
         })?;
         let db = configure(Options::new(path_in(folder.path()))).open().await?;
         Ok(Self { db, folder: Some(folder) })
@@ -65,7 +66,8 @@ impl TestDatabase {
     /// As [`Database::close`] and [`Options::open`]; `Misuse` in memory, because the data would be lost.
     pub async fn reopen(self, configure: impl FnOnce(Options) -> Options) -> Result<Self> {
         let Some(folder) = self.folder else {
-            return Err(Error::misuse("a database in memory cannot be opened again").with_hint("use `on_file`"));
+            return Err(Error::new(ErrorCode::Unsupported, "a database in memory cannot be opened again")
+                .with_hint("use `on_file`"));
         };
         self.db.close().await?;
         let db = configure(Options::new(path_in(folder.path()))).open().await?;

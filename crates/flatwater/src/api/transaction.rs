@@ -16,7 +16,7 @@ use crate::workers::Answer;
 use crate::workers::kept::SnapshotGuard;
 use crate::workers::open_transaction::{Inside, Level, TransactionGuard};
 use crate::workers::work::{self, NamedStep, SavepointWork, Work};
-use flatwater_base::error::{Error, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::thread::current;
 
 /// An open transaction, or a savepoint inside one. It holds the writer: other writes wait until it ends.
@@ -167,7 +167,8 @@ impl Transaction<'_> {
 
     fn named(&self, operation: &'static str, step: NamedStep, name: &str) -> Call<()> {
         let work = if name.is_empty() {
-            Err(Error::misuse("the name of a savepoint is empty").with_hint("name it, or nest with `begin`"))
+            Err(Error::new(ErrorCode::InvalidArgument, "the name of a savepoint is empty")
+                .with_hint("name it, or nest with `begin`"))
         } else {
             Ok(SavepointWork::Named(step, name.into()).into())
         };

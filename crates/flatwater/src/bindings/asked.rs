@@ -24,7 +24,7 @@ use flatwater_base::thread::background::run_with;
 use flatwater_base::values::block::Block;
 use flatwater_base::values::column::{ColumnNames, Names};
 use flatwater_base::values::params::ParamRow;
-use flatwater_base::values::{BatchResult, ExecuteResult, Rows};
+use flatwater_base::values::{ExecuteResult, Rows, RunResult};
 
 /// One run of a statement.
 #[derive(Clone, Copy)]
@@ -93,7 +93,15 @@ impl Asked {
     pub fn what(&self) -> What<'_> {
         match &self.request.work {
             Work::Execute { text, params } => What::Execute(One { sql: &text.sql, row: Some(params.row()) }),
-            Work::Query { text, params, .. } => What::Query(One { sql: &text.sql, row: Some(params.row()) }),
+            Work::Query { text, params, .. } => {
+                let one = One { sql: &text.sql, row: Some(params.row()) };
+                // What else has rows is a write with RETURNING, of which the changes are wanted too.
+                if self.request.work.takes_any() && !self.only_reads() {
+                    What::Batch(vec![one])
+                } else {
+                    What::Query(one)
+                }
+            }
             Work::Many { text, rows } => {
                 What::Many(rows.rows().map(|row| One { sql: &text.sql, row: Some(row) }).collect())
             }
@@ -230,8 +238,12 @@ fn wanted(work: &Work, answered: Answered) -> Result<Answer> {
     Ok(match answered {
         Answered::Executed(executed) => Answer::Executed(executed),
         Answered::Changes(changes) => Answer::Changes(changes),
+        Answered::Batch(mut results) if work.takes_any() => {
+            let (executed, rows) = results.pop().unwrap_or_default();
+            Answer::Ran(Box::new(RunResult::of(executed, rows)))
+        }
         Answered::Batch(results) => {
-            Answer::Batch(results.into_iter().map(|(executed, rows)| BatchResult::of(executed, rows)).collect())
+            Answer::Batch(results.into_iter().map(|(executed, rows)| RunResult::of(executed, rows)).collect())
         }
         Answered::Live(results) => {
             let run = |rows| LiveRun { rows, derived: Derived::of_every_commit(), found: Vec::new() };

@@ -30,7 +30,7 @@ use flatwater_base::error::Result;
 use flatwater_base::inline::budget;
 use flatwater_base::time::later;
 use flatwater_base::time::timer::{self, Alarm};
-use flatwater_base::values::{BatchResult, ExecuteResult, Rows};
+use flatwater_base::values::{ExecuteResult, Rows, RunResult};
 
 /// Defines the results, and for each that a call of the API has how it is read.
 macro_rules! outputs {
@@ -69,7 +69,8 @@ outputs! {
         /// All rows, or those that no [`Polled::Part`] had.
         Rows(Rows),
         Json(String),
-        Batch(Vec<BatchResult>),
+        Batch(Vec<RunResult>),
+        Ran(RunResult),
         Done(()),
         Flag(bool),
         Database(Database),

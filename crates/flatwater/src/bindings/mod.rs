@@ -44,6 +44,7 @@ pub use crate::queue::reply::Mailbox;
 use crate::workers::work::{self, Wanted};
 use flatwater_base::error::Error;
 pub use flatwater_base::error::hint::Name;
+use flatwater_base::error::hint::hint_spelled;
 use flatwater_base::error::location::{OPTIONAL_ROW, OPTIONAL_VALUE};
 pub use flatwater_base::error::shorten as shown;
 pub use flatwater_base::inline::budget::{
@@ -58,7 +59,7 @@ pub use flatwater_sql::tokens::{looks_like_rows, with_gaps as tokens};
 
 /// Returns what an error says to do, with the names of the API as `spell` has them.
 pub fn hint(error: &Error, spell: impl Fn(Name) -> &'static str) -> Option<Cow<'_, str>> {
-    error.hint_spelled(spell)
+    hint_spelled(error, spell)
 }
 
 /// Which rows of a query a call returns.
@@ -126,6 +127,11 @@ impl Target {
 
     pub fn execute(&self, sql: &str, params: Params) -> FrontCall {
         self.0.execute(sql, params).into()
+    }
+
+    /// Any one statement.
+    pub fn run(&self, sql: &str, params: Params) -> FrontCall {
+        self.0.run(sql, params).into()
     }
 
     pub fn execute_many(&self, sql: &str, rows: ParamRows) -> FrontCall {

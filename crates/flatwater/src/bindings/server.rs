@@ -34,8 +34,9 @@ use crate::workers::request::Request;
 pub use crate::workers::shared_errors::{not_on_a_server as needs_database, returns_no_rows, returns_rows};
 pub use flatwater_base::error::after_the_write as result_lost;
 use flatwater_base::error::hint::hint;
+use flatwater_base::error::hint::with_other_hint;
 pub use flatwater_base::error::location::in_row as of_row;
-use flatwater_base::error::{Error, ErrorKind, Result, TimeoutEffect};
+use flatwater_base::error::{Error, ErrorCode, Result, TimeoutEffect, timed_out};
 use flatwater_base::thread::background::start;
 use flatwater_base::values::Rows;
 use flatwater_sql::pragma::{self, Pragma};
@@ -83,13 +84,13 @@ pub fn sqlite_error(code: i32, message: &str, offset: Option<usize>) -> Error {
 }
 
 /// Returns an error of the way to a server.
-pub fn error(kind: ErrorKind, message: String, hint: &'static str) -> Error {
-    Error::new(kind, message).with_hint(hint)
+pub fn error(code: ErrorCode, message: String, hint: &'static str) -> Error {
+    Error::new(code, message).with_hint(hint)
 }
 
 /// Returns the error of a call whose time is over.
 pub fn timeout(message: String, applied: TimeoutEffect) -> Error {
-    Error::timeout(message, applied)
+    timed_out(message, applied)
 }
 
 /// The same error for this statement.
@@ -99,7 +100,7 @@ pub fn of_statement(error: Error, sql: &str) -> Error {
 
 /// The same error for a statement of a script.
 pub fn of_script(error: Error) -> Error {
-    if error.sqlite_code().is_none() { error.with_other_hint("a script has no parameters") } else { error }
+    if error.sqlite_code().is_none() { with_other_hint(error, "a script has no parameters") } else { error }
 }
 
 /// A row of the history of migrations: version, name, checksum.
@@ -160,7 +161,7 @@ impl KeptConnection for Cursor {
             return Ok(());
         }
         let message = "the rest of the result was given up, because none of it was fetched for too long";
-        Err(Error::timeout(message, TimeoutEffect::No))
+        Err(Error::new(ErrorCode::StreamIdle, message))
     }
 
     fn end_cursor(&self, _: u64) {
@@ -223,7 +224,8 @@ pub fn check_parameters(one: &One<'_>) -> Result<()> {
     match bound.iter().position(|bound| !bound) {
         Some(at) => Err(Sqlite::MissingParameter { name: known[at].clone() }.into()),
         None if known.len() < text::parameter_count(one.sql) => {
-            Err(Error::misuse("some parameters have names and others have none").with_hint("name all of them"))
+            Err(Error::new(ErrorCode::ParameterName, "some parameters have names and others have none")
+                .with_hint("name all of them"))
         }
         None => Ok(()),
     }
@@ -266,7 +268,7 @@ pub fn changing_pragma(sql: &str) -> Result<Option<&str>> {
     match pragma::class(name, value.is_some()) {
         Pragma::Answer => Ok(None),
         Pragma::Unknown => {
-            let error = Error::misuse(format!("there is no PRAGMA {name}"));
+            let error = Error::new(ErrorCode::NoSuchPragma, format!("there is no PRAGMA {name}"));
             Err(error.with_hint("SQLite ignores unknown PRAGMAs silently"))
         }
         _ => Ok(Some(name)),
@@ -276,8 +278,10 @@ pub fn changing_pragma(sql: &str) -> Result<Option<&str>> {
 /// The error for the control of a transaction as text, where the server has transactions.
 pub fn control_as_text(verb: &str) -> Error {
     let is = |words: &[&str]| words.iter().any(|word| verb.eq_ignore_ascii_case(word));
-    let error =
-        Error::misuse(format!("{verb} as text would have no effect on the next call, which has another connection"));
+    let error = Error::new(
+        ErrorCode::TransactionAsText,
+        format!("{verb} as text would have no effect on the next call, which has another connection"),
+    );
     if is(&["BEGIN"]) {
         error.with_hint(hint![BeginTransaction])
     } else if is(&["SAVEPOINT", "RELEASE"]) {

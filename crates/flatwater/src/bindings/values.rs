@@ -14,7 +14,7 @@ use crate::api::live::LiveRows;
 use crate::api::live::row_changes::RowChanges;
 use crate::options::JsonOptions;
 use flatwater_base::encode;
-use flatwater_base::error::{Error, Result, after_the_write};
+use flatwater_base::error::{Error, ErrorCode, Result, after_the_write};
 use flatwater_base::values::column::{ColumnNames, Names};
 use flatwater_base::values::difference::Difference;
 use flatwater_base::values::outcome::Document;
@@ -108,11 +108,11 @@ pub fn is_of_write(rows: &Rows) -> bool {
 /// The columns of a statement, as rows: of each the name, and what it returns unchanged.
 pub(super) fn described(names: Option<Names>) -> Result<Rows> {
     let names = names.ok_or_else(|| {
-        Error::misuse("the columns of this statement are known only when it runs")
+        Error::new(ErrorCode::Unsupported, "the columns of this statement are known only when it runs")
             .with_hint("run it, and look at a row")
     })?;
     if names.is_empty() {
-        return Err(Error::misuse("the statement returns no rows").with_sql(&names.sql));
+        return Err(Error::new(ErrorCode::ReturnsNoRows, "the statement returns no rows").with_sql(&names.sql));
     }
     let mut values = Params::default();
     for column in (0..names.len()).map(|at| names.column(at)) {

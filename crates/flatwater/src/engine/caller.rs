@@ -20,7 +20,7 @@ use crate::workers::live::Subscription;
 use crate::workers::open_transaction::Inside;
 use crate::workers::shared_errors::waits_for_itself;
 use crate::workers::work_kinds::may_read_only;
-use flatwater_base::error::{Error, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::thread::current::{in_closure, is_inside};
 use flatwater_sql::dependencies::change::Change;
 use flatwater_sql::statement_info::StatementInfo;
@@ -68,8 +68,11 @@ impl Caller {
         } else if self.handle.is_closed() {
             Error::closed()
         } else {
-            Error::misuse("a panic inside Flatwater ended the request, and the connection was replaced")
-                .with_hint("please report it; read the database to learn whether a write was applied")
+            Error::new(
+                ErrorCode::Internal,
+                "a panic inside Flatwater ended the request, and the connection was replaced",
+            )
+            .with_hint("please report it; read the database to learn whether a write was applied")
         }
     }
 
@@ -89,7 +92,8 @@ impl Caller {
         let engine = match &self.handle.host {
             Host::Engine(engine) => engine,
             Host::Server(_) if gets_differences => {
-                return Err(Error::misuse(
+                return Err(Error::new(
+                    ErrorCode::Unsupported,
                     "the changes of a live query need a database of this process, and this one is on a server",
                 )
                 .with_hint("its results are there: compare them by the key that the program knows"));
@@ -138,11 +142,14 @@ impl Caller {
         let own = self.own_functions();
         if !own.unwrap_or(&engine.context.functions).remove(&key) {
             return Err(match key {
-                Key::Function(name, arguments) => {
-                    Error::misuse(format!("no function {name} with {arguments} arguments was created"))
-                        .with_hint("a function is removed with the number of arguments that it was created with")
+                Key::Function(name, arguments) => Error::new(
+                    ErrorCode::NoSuchFunction,
+                    format!("no function {name} with {arguments} arguments was created"),
+                )
+                .with_hint("a function is removed with the number of arguments that it was created with"),
+                Key::Collation(name) => {
+                    Error::new(ErrorCode::NoSuchFunction, format!("no collation {name} was created"))
                 }
-                Key::Collation(name) => Error::misuse(format!("no collation {name} was created")),
             });
         }
         if own.is_none() {

@@ -18,7 +18,7 @@ use crate::file::guard;
 use crate::file::identity::FileId;
 use crate::file::second_library::mappings;
 use crate::options::{Options, SecondCopy};
-use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::thread::background;
 use flatwater_base::time::later;
 use flatwater_base::time::recurring::Recurring;
@@ -125,7 +125,7 @@ impl Files {
 /// Returns the error for a file that a close could not leave, because `what` runs.
 pub(super) fn left_behind(what: &str, path: &Path) -> Error {
     let sentence = format!("{} is not closed yet: {what} is still running", path.display());
-    Error::new(ErrorKind::Busy, sentence).with_hint(
+    Error::new(ErrorCode::Closing, sentence).with_hint(
         "the file closes when that ends; nothing of it is committed; put a timeout around code that can block",
     )
 }

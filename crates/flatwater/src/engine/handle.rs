@@ -23,7 +23,7 @@ use crate::options::{MEMORY, Options};
 use crate::queue::ticket::CallOptions;
 use crate::workers::context::Context;
 use crate::workers::shared_errors::not_on_a_server;
-use flatwater_base::error::{Error, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::thread::lock;
 
 /// What a front end keeps with a handle.
@@ -220,21 +220,27 @@ fn prepare_child() -> Result<()> {
     if may_open() {
         return Ok(());
     }
-    Err(Error::misuse("this process was forked while a database was open, so on this system it cannot open databases")
-        .with_hint("fork before the first open, or start the child with exec")
-        .in_operation("open"))
+    Err(Error::new(
+        ErrorCode::Forked,
+        "this process was forked while a database was open, so on this system it cannot open databases",
+    )
+    .with_hint("fork before the first open, or start the child with exec")
+    .in_operation("open"))
 }
 
 /// Returns the error for the use of what the parent process opened.
 #[cold]
 pub(crate) fn inherited() -> Error {
-    Error::misuse("this process was forked while the database was open, so this handle belongs to its parent")
-        .with_hint("open the database again in the child, or start the child with exec")
+    Error::new(
+        ErrorCode::Forked,
+        "this process was forked while the database was open, so this handle belongs to its parent",
+    )
+    .with_hint("open the database again in the child, or start the child with exec")
 }
 
 /// Returns the error for a call from a closure, an SQL function or a waker that runs on one of Flatwater's threads.
 #[cold]
 pub(crate) fn called_from_within() -> Error {
-    Error::misuse("a function, a closure, or a thread of the database itself called the database")
+    Error::new(ErrorCode::CallsItself, "a function, a closure, or a thread of the database itself called the database")
         .with_hint("calling it here would wait for itself: a function has its arguments, a closure its own connection")
 }

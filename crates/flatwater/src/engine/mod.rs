@@ -43,7 +43,7 @@ use crate::workers::own_connections::{Given, OwnConnection};
 use crate::workers::readers::Readers;
 use crate::workers::writer::{Writer, optimize_again_and_again};
 use flatwater_base::error::cause::no_thread;
-use flatwater_base::error::{Error, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::thread::lock;
 use flatwater_base::time::{later, timer};
 
@@ -132,7 +132,7 @@ impl Engine {
     pub(crate) fn admits(&self, options: &Options) -> Result<()> {
         let wants_to_write = (self.context.options.read_only && !options.read_only).then_some("read_only");
         let Some(option) = wants_to_write.or_else(|| self.context.options.difference(options)) else { return Ok(()) };
-        Err(Error::misuse(format!(
+        Err(Error::new(ErrorCode::OtherOptions, format!(
             "{} is open in this process with another value of the option `{option}`",
             self.context.options.path.display()
         ))

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use super::file_table;
 use crate::queue::ticket::{CallOptions, Leaves, Ticket};
-use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::thread::lock;
 
 /// Wakes the thread that opens.
@@ -74,7 +74,7 @@ impl Opening {
 }
 
 fn given_up() -> Error {
-    Error::new(ErrorKind::Cancelled, "the caller cancelled the opening")
+    Error::new(ErrorCode::GivenUp, "the caller cancelled the opening")
 }
 
 /// What [`Call::cancel`](crate::Call::cancel) did.

@@ -26,7 +26,7 @@ use crate::workers::handoff::TakesOver;
 use crate::workers::readers::Readers;
 use crate::workers::writer::{Parked, Writer};
 use flatwater_base::error::hint::hint;
-use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::thread::background;
 
 /// How long `park` waits for the checkpointer to end what it does.
@@ -101,7 +101,7 @@ pub(crate) fn wait_for_room(is_over: &dyn Fn() -> bool) -> Result<Permit> {
 
 fn no_room(most: usize) -> Error {
     Error::new(
-        ErrorKind::Busy,
+        ErrorCode::TooManyOpen,
         format!("twice as many databases as the limit of {most} have connections, and all are in use"),
     )
     .with_hint(hint!["raise the limit with " SetMaxOpen ", if the process may have more descriptors"])

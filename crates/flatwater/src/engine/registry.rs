@@ -30,7 +30,7 @@ use crate::file::watch::Watch;
 use crate::options::Options;
 use crate::queue::reply::reply;
 use flatwater_base::error::hint::hint;
-use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::thread::current::{block_on, in_closure, must_not_block};
 use flatwater_base::time::later;
 
@@ -98,9 +98,12 @@ fn join_or_claim(options: &Options, opening: &Opening, deadline: Instant) -> Res
             }
         }
         if in_closure() {
-            return Err(Error::misuse("a closure tried to open a database that is being opened or closed")
-                .with_hint("open it before the closure or after it")
-                .in_operation("open"));
+            return Err(Error::new(
+                ErrorCode::CallsItself,
+                "a closure tried to open a database that is being opened or closed",
+            )
+            .with_hint("open it before the closure or after it")
+            .in_operation("open"));
         }
         opening.is_wanted()?;
         let left = deadline.saturating_duration_since(Instant::now());
@@ -120,7 +123,7 @@ fn refuse_successor(id: &FileId, options: &Options) -> Result<()> {
 
 fn still_claimed(options: &Options) -> Error {
     let sentence = format!("{} is still being opened or closed in this process", options.path.display());
-    Error::new(ErrorKind::Busy, sentence)
+    Error::new(ErrorCode::Closing, sentence)
         .with_hint(hint!["a close first finishes the submitted calls; " Open " waits for it up to " BusyTimeout])
         .in_operation("open")
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use flatwater_sqlite::filesystem_magic;
 
 use flatwater_base::error::hint::hint;
-use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 
 /// The magic numbers of `statfs` (linux/magic.h and the file systems' own headers).
 const NETWORK: &[(u32, &str)] = &[
@@ -70,7 +70,7 @@ pub(crate) fn refuse_network(path: &Path) -> Result<()> {
     let Some((kind, mount)) = shared(magic, mount) else { return Ok(()) };
     let at = mount.map_or_else(String::new, |mount| format!(", mounted at {}", mount.display()));
     Err(Error::new(
-        ErrorKind::Open,
+        ErrorCode::NetworkFileSystem,
         format!("{} is on a file system shared with other machines ({kind}{at})", path.display()),
     )
     .with_hint(hint![

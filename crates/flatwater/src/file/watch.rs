@@ -31,7 +31,7 @@ use crate::options::SecondCopy;
 use crate::options::resolve::beside;
 use flatwater_base::error::hint::hint;
 use flatwater_base::error::kind::is_failed_sync;
-use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::thread::lock;
 
 pub(crate) struct Watch {
@@ -82,7 +82,7 @@ impl Watch {
     pub(crate) fn guard(&self) -> Result<()> {
         let guard = Guard::hold(&self.path).map_err(|error| {
             let sentence = format!("{} cannot be guarded against a second library: {error}", self.path.display());
-            Error::new(ErrorKind::Io, sentence)
+            Error::new(ErrorCode::System, sentence)
                 .with_hint("another process holds an exclusive lock on the file or its -shm, or this process has reached its open-file limit")
                 .in_operation("open")
         })?;
@@ -228,8 +228,11 @@ impl Watch {
     }
 
     fn moved(&self) -> Error {
-        Error::new(ErrorKind::Io, format!("{} was replaced or removed while it was open", self.path.display()))
-            .with_hint("writes are refused because they would be lost: close all handles and reopen the file")
+        Error::new(
+            ErrorCode::FileReplaced,
+            format!("{} was replaced or removed while it was open", self.path.display()),
+        )
+        .with_hint("writes are refused because they would be lost: close all handles and reopen the file")
     }
 
     /// Refuses writes from now on if the error is a failed sync. After such a failure the system drops the pages that
@@ -240,7 +243,7 @@ impl Watch {
         }
         self.refuse(|| {
             Error::new(
-                ErrorKind::Io,
+                ErrorCode::SyncFailed,
                 format!(
                     "a sync of {} failed ({}), so its disk may have lost writes",
                     self.path.display(),
@@ -252,8 +255,11 @@ impl Watch {
     }
 
     fn lost(&self, what: &str) -> Error {
-        Error::new(ErrorKind::Io, format!("the {what} of {} was removed while it was open", self.path.display()))
-            .with_hint("writes are refused because they would be lost: close all handles and reopen the file")
+        Error::new(
+            ErrorCode::FileReplaced,
+            format!("the {what} of {} was removed while it was open", self.path.display()),
+        )
+        .with_hint("writes are refused because they would be lost: close all handles and reopen the file")
     }
 
     fn copied(&self, libraries: &[String]) -> Error {
@@ -261,7 +267,7 @@ impl Watch {
             [] => String::new(),
             libraries => format!(" (loaded here: {})", libraries.join(", ")),
         };
-        Error::misuse(format!(
+        Error::new(ErrorCode::SecondSqlite, format!(
             "another SQLite library in this process has {} open{which}; when it closes the file, acknowledged writes \
              can be lost",
             self.path.display()
@@ -277,6 +283,7 @@ fn existing(path: &Path) -> Option<FileId> {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
+    use crate::ErrorKind;
 
     fn watched() -> (tempfile::TempDir, Watch) {
         let directory = tempfile::tempdir().unwrap();

@@ -15,7 +15,7 @@ use flatwater_sqlite::{CAN_ENCRYPT, Secret};
 use super::resolve::refuse_first;
 use super::{Options, TempStore};
 use flatwater_base::error::hint::hint;
-use flatwater_base::error::{Error, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::thread::lock;
 
 /// The size of a raw key, in bytes.
@@ -81,7 +81,7 @@ impl Key {
         let held = lock(&self.0);
         let derived = held.derived.iter().find(|(file, _)| file == path).map(|(_, derived)| derived);
         let key = derived.or(held.given.as_ref()).cloned();
-        key.ok_or_else(|| Error::misuse(format!("{} has no key; please report it", path.display())))
+        key.ok_or_else(|| Error::new(ErrorCode::Internal, format!("{} has no key; please report it", path.display())))
     }
 
     /// Keeps the derived keys of all files of a database, and forgets what was given.
@@ -111,7 +111,7 @@ impl Key {
     pub(crate) fn check(&self) -> Result<()> {
         check_encryption()?;
         if lock(&self.0).given.as_ref().is_some_and(|given| given.bytes().is_empty()) {
-            return Err(Error::misuse("the key is empty"));
+            return Err(Error::new(ErrorCode::NoEncryption, "the key is empty"));
         }
         Ok(())
     }
@@ -122,7 +122,8 @@ pub(crate) fn check_encryption() -> Result<()> {
     if CAN_ENCRYPT {
         return Ok(());
     }
-    Err(Error::misuse("this program was built without encryption").with_hint(hint!["" Encryption]))
+    Err(Error::new(ErrorCode::NoEncryption, "this program was built without encryption")
+        .with_hint(hint!["" Encryption]))
 }
 
 /// Two keyed hashes, with keys that each process chooses for itself. They take the bytes through registers, and leave

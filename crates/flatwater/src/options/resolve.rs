@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use super::uri::{self, Mode};
 use crate::options::{Attached, Checkpoint, CheckpointLimits, MEMORY, Options, TempStore};
-use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::error::cause::caused_by;
+use flatwater_base::error::{Error, ErrorCode, Result};
 
 const MAX_ATTACHED: usize = 10;
 const SMALLEST_WAL: u64 = 256 << 10;
@@ -221,9 +222,8 @@ pub(crate) fn beside(database: &Path, suffix: &str) -> PathBuf {
 
 fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| {
-        Error::new(ErrorKind::Open, format!("{} cannot be made absolute: {error}", path.display()))
-            .in_operation("open")
-            .caused_by(error)
+        let new = Error::new(ErrorCode::CannotOpen, format!("{} cannot be made absolute: {error}", path.display()));
+        caused_by(new.in_operation("open"), error)
     })
 }
 
@@ -248,12 +248,13 @@ pub(super) fn refuse_first<const N: usize>(refusals: [(bool, &'static str); N]) 
 }
 
 fn refuse<T>(sentence: impl Into<std::borrow::Cow<'static, str>>) -> Result<T> {
-    Err(Error::misuse(sentence).in_operation("open"))
+    Err(Error::new(ErrorCode::InvalidOption, sentence).in_operation("open"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ErrorKind;
     use crate::options::{Durability, GroupLimits};
     use std::time::Duration;
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::MEMORY;
 use flatwater_base::error::hint::hint;
-use flatwater_base::error::{Error, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 
 /// The contents of a URI. A setting that is not present is `None`.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -134,7 +134,7 @@ fn os_string(bytes: Vec<u8>) -> Result<OsString> {
 }
 
 fn refused(why: &str) -> Error {
-    Error::misuse(format!("the `file:` URI {why}")).in_operation("open")
+    Error::new(ErrorCode::InvalidPath, format!("the `file:` URI {why}")).in_operation("open")
 }
 
 /// Returns the URI with which SQLite opens an absolute path.
@@ -169,7 +169,9 @@ fn refuse_url(path: &Path) -> Result<()> {
         [form] => format!("write {form:?}, or \"./{text}\" if the file has that name"),
         _ => "write the path of the file, or \":memory:\" for a database in memory".to_owned(),
     };
-    Err(Error::misuse(format!("{text:?} is neither a path nor a `file:` URI")).with_hint(hint).in_operation("open"))
+    Err(Error::new(ErrorCode::InvalidPath, format!("{text:?} is neither a path nor a `file:` URI"))
+        .with_hint(hint)
+        .in_operation("open"))
 }
 
 /// Returns the scheme, if it is `sqlite:` or its like, and what follows it. A name that begins with a colon, which SQLite

@@ -24,7 +24,7 @@ use super::metrics::{MeasuredRun, RunMetrics, Started};
 use super::sync::{AtomicBool, AtomicU8};
 use crate::events::statement_event::ExecutedOn;
 use flatwater_base::error::hint::hint;
-use flatwater_base::error::{Error, ErrorKind, TimeoutEffect};
+use flatwater_base::error::{Error, ErrorCode, ErrorKind, TimeoutEffect, timed_out};
 use flatwater_base::time::later;
 use flatwater_base::values::outcome::Decode;
 
@@ -202,7 +202,7 @@ impl Ticket {
     /// The error for a closure that failed: if the deadline passed meanwhile, that is the cause which the caller gets.
     pub(crate) fn closure_failed(&self) -> Result<(), Error> {
         if self.is_past_deadline() {
-            return Err(Error::timeout("the deadline of the call passed", TimeoutEffect::No));
+            return Err(timed_out("the deadline of the call passed", TimeoutEffect::No));
         }
         Ok(())
     }
@@ -242,7 +242,7 @@ impl Interrupt for Ticket {
 
 /// The error of a request that its caller left, and that is undone.
 pub(crate) fn left_request() -> Error {
-    Error::new(ErrorKind::Cancelled, "the caller cancelled the call, and it was rolled back")
+    Error::new(ErrorCode::GivenUp, "the caller cancelled the call, and it was rolled back")
 }
 
 impl Ticket {
@@ -262,12 +262,13 @@ impl Ticket {
                 of_same_text(left_request())
             }
             ErrorKind::Cancelled | ErrorKind::Busy if self.is_past_deadline() => {
-                of_same_text(Error::timeout("the deadline of the call passed", TimeoutEffect::No))
+                of_same_text(timed_out("the deadline of the call passed", TimeoutEffect::No))
             }
-            ErrorKind::Cancelled if self.cut_off.load(Ordering::Acquire) => error
-                .with_kind(ErrorKind::SnapshotTooOld)
-                .with_message("the read blocked a restart of the WAL for too long and was ended".into())
-                .with_hint(hint!["read less at once, or raise " ReadLimit]),
+            ErrorKind::Cancelled if self.cut_off.load(Ordering::Acquire) => {
+                let message = "the read blocked a restart of the WAL for too long and was ended";
+                of_same_text(Error::new(ErrorCode::ReadLimit, message))
+                    .with_hint(hint!["read less at once, or raise " ReadLimit])
+            }
             ErrorKind::Busy => {
                 error.with_hint(hint!["another process or connection held the lock for longer than " BusyTimeout])
             }

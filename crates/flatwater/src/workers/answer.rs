@@ -10,16 +10,17 @@ use flatwater_sqlite::CheckpointInfo;
 
 use crate::connection::learn::live_query::LiveRun;
 use crate::connection::run::blobs::BlobUsed;
-use crate::connection::run::execute::{Collected, Outcome};
+use crate::connection::run::execute::{Collected, Outcome, result_of};
 use crate::queue::metrics::Counts;
 use crate::workers::Answer;
 use crate::workers::kept::CursorGuard;
 use crate::workers::open_transaction::TransactionGuard;
+use crate::workers::work::{Wanted, Work};
 use flatwater_base::error::hint::Sentence;
 use flatwater_base::error::location::row_not_found;
-use flatwater_base::error::{Error, Result, after_the_write};
+use flatwater_base::error::{Error, ErrorCode, Result, after_the_write};
 use flatwater_base::values::column::Names;
-use flatwater_base::values::outcome::{BatchResult, ExecuteResult};
+use flatwater_base::values::outcome::{ExecuteResult, RunResult};
 use flatwater_base::values::row::{Row, Rows};
 use flatwater_sql::class::Route;
 use flatwater_sql::statement_info::StatementInfo;
@@ -34,6 +35,18 @@ impl From<Outcome> for Answer {
             Collected::Unmade(error, Route::Read) => Self::Unmade(error),
             Collected::Unmade(error, Route::Write) => Self::Unmade(after_the_write(error)),
         }
+    }
+}
+
+impl Work {
+    /// Returns true if the statement may be one with rows or without.
+    pub(crate) fn takes_any(&self) -> bool {
+        matches!(self, Self::Query { wanted: Wanted::Ran, .. })
+    }
+
+    /// Returns the answer that a run of the one statement is.
+    pub(crate) fn answer(&self, outcome: Outcome) -> Result<Answer> {
+        if self.takes_any() { Ok(Answer::Ran(Box::new(result_of(outcome)?))) } else { Ok(outcome.into()) }
     }
 }
 
@@ -58,9 +71,12 @@ impl Answer {
             Self::Fetched(part) => Counts { rows: number(part.0.len()), changes: None },
             Self::LastPart(last) => Counts { rows: number(last.1 + last.0.len()), changes: None },
             Self::Json(document) => Counts { rows: number(document.rows), changes: None },
+            Self::Ran(result) => {
+                Counts { rows: number(result.rows.as_ref().map_or(0, Rows::len)), changes: Some(result.changes) }
+            }
             Self::Batch(results) => Counts {
                 rows: number(results.iter().filter_map(|result| result.rows.as_ref()).map(Rows::len).sum()),
-                changes: Some(results.iter().map(|result| result.executed.changes).sum()),
+                changes: Some(results.iter().map(|result| result.changes).sum()),
             },
             _ => Counts::default(),
         }
@@ -74,7 +90,10 @@ impl Answer {
         if let Self::Unmade(error) = self {
             return Err(error);
         }
-        Err(Error::misuse("a worker returned another kind of result than requested; please report it"))
+        Err(Error::new(
+            ErrorCode::Internal,
+            "a worker returned another kind of result than requested; please report it",
+        ))
     }
 
     pub(crate) fn flag(self) -> Result<bool> {
@@ -89,7 +108,16 @@ impl Answer {
         if let Self::Changes(changes) = self { Ok(changes) } else { self.unexpected() }
     }
 
-    pub(crate) fn batch(self) -> Result<Vec<BatchResult>> {
+    /// Returns what one statement did, whatever it is.
+    pub(crate) fn ran(self) -> Result<RunResult> {
+        match self {
+            Self::Ran(result) => Ok(*result),
+            Self::Executed(executed) => Ok(RunResult::of(executed, None)),
+            answer => Ok(RunResult::of(ExecuteResult::default(), Some(answer.rows()?))),
+        }
+    }
+
+    pub(crate) fn batch(self) -> Result<Vec<RunResult>> {
         if let Self::Batch(results) = self { Ok(results) } else { self.unexpected() }
     }
 

@@ -39,7 +39,7 @@ use crate::connection::learn::live_query::LiveRun;
 use crate::connection::run::blobs::BlobUsed;
 use flatwater_base::error::Error;
 use flatwater_base::values::column::Names;
-use flatwater_base::values::outcome::{BatchResult, Decoded, Document, ExecuteResult};
+use flatwater_base::values::outcome::{Decoded, Document, ExecuteResult, RunResult};
 use flatwater_base::values::row::Rows;
 use flatwater_sql::statement_info::StatementInfo;
 
@@ -62,7 +62,9 @@ pub(crate) enum Answer {
     Unmade(Error),
     /// The rows as values of the caller's type, made by a `Decode`.
     Decoded(Decoded),
-    Batch(Vec<BatchResult>),
+    Batch(Vec<RunResult>),
+    /// What one statement did, whatever it is.
+    Ran(Box<RunResult>),
     Blob(Box<BlobUsed>),
     Bytes(Vec<u8>),
     Done,

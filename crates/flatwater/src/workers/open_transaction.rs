@@ -11,7 +11,7 @@ use super::kept::inbox::End;
 use super::request::{Request, Tried};
 use super::work::Work;
 use flatwater_base::error::hint::hint;
-use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::inline::eligibility::Permit;
 use flatwater_base::thread::current::MayEnd;
 
@@ -55,19 +55,19 @@ pub(crate) fn answer_after(end: &End, work: &Work) -> Result<Answer> {
 pub(crate) fn ended(end: &End) -> Error {
     match end {
         End::Idle(limit) => Error::new(
-            ErrorKind::Expired,
+            ErrorCode::TransactionIdle,
             format!("the transaction was rolled back because it was not used for {limit:?}"),
         )
         .with_hint(hint!["a transaction holds the writer: wait for nothing else inside it, or raise " TransactionIdle]),
-        End::Lost(error) => Error::misuse(format!(
-            "SQLite rolled back the transaction because of an earlier error: {}",
-            error.message()
-        ))
+        End::Lost(error) => Error::new(
+            ErrorCode::Lost,
+            format!("SQLite rolled back the transaction because of an earlier error: {}", error.message()),
+        )
         .with_hint("begin another one"),
         End::Gone(error) => error.clone(),
         End::Closed => Error::closed(),
         End::Finished | End::Old(_) | End::CutOff => {
-            Error::misuse("the transaction is finished").with_hint("begin another one")
+            Error::new(ErrorCode::Finished, "the transaction is finished").with_hint("begin another one")
         }
     }
 }

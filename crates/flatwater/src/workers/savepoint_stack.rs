@@ -12,7 +12,7 @@ use crate::connection::run::hints::most_alike;
 use crate::workers::Answer;
 use crate::workers::open_transaction::Savepoints;
 use crate::workers::work::{NamedStep, SavepointWork};
-use flatwater_base::error::{Error, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::inline::eligibility::InlineLimits;
 
 /// A connection with savepoints: each step is one with the innermost.
@@ -132,7 +132,9 @@ impl Stack {
     /// which another nested transaction may be in use.
     pub(crate) fn unwind(&mut self, on: &mut impl Control, place: &Savepoints, ended: u64) -> Result<()> {
         if !self.has_place(place) {
-            return Err(Error::misuse("the nested transaction is finished").with_hint("begin another one"));
+            return Err(
+                Error::new(ErrorCode::Finished, "the nested transaction is finished").with_hint("begin another one")
+            );
         }
         if self.nested().skip(place.len()).any(|inside| inside >= ended) {
             return Err(in_use());
@@ -230,12 +232,12 @@ impl Savepoint {
 /// Returns the error for a call that would undo a nested transaction, or would be undone with it.
 #[cold]
 fn in_use() -> Error {
-    Error::misuse("a nested transaction is open, and this call does not belong to it")
+    Error::new(ErrorCode::NestedOpen, "a nested transaction is open, and this call does not belong to it")
         .with_hint("use the nested transaction, or wait for its end; begin concurrent ones one after the other")
 }
 
 fn unknown(name: &str, outer: &[OpenSavepoint], inner: &[OpenSavepoint]) -> Error {
-    let error = Error::misuse(format!("there is no savepoint \"{name}\""));
+    let error = Error::new(ErrorCode::NoSuchSavepoint, format!("there is no savepoint \"{name}\""));
     if outer.iter().any(|open| open.savepoint.is_named(name)) {
         return error.with_hint("it belongs to the outer transaction: use it there, after this nested one has ended");
     }

@@ -5,7 +5,7 @@
 use std::any::Any;
 
 use flatwater_base::error::cause::panicked;
-use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 
 use crate::queue::ticket::Ticket;
 use crate::workers::Answer;
@@ -31,7 +31,7 @@ impl Returned {
     /// the closure read may be in a wrong order.
     pub(crate) fn of_read(ran: std::thread::Result<Self>, failed: Option<String>, ticket: &Ticket) -> Result<Answer> {
         match (ran, failed) {
-            (Ok(_), Some(message)) => Err(Error::new(ErrorKind::Sql, message)),
+            (Ok(_), Some(message)) => Err(Error::new(ErrorCode::UserCode, message)),
             (Ok(returned), None) => returned.answer(ticket),
             (Err(panic), _) => Err(panicked(&*panic).with_hint("nothing was committed")),
         }

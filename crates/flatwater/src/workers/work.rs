@@ -46,6 +46,8 @@ pub(crate) enum Wanted {
     Decoded(Decode),
     /// All of them, as JSON.
     Json(Arc<JsonOptions>),
+    /// All of them, if there are any, and what the statement changed.
+    Ran,
     /// All of them: from a reader in parts, of which the answer contains the last.
     Parts(Arc<Parts<Rows>>),
 }

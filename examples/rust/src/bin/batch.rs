@@ -17,7 +17,7 @@ async fn main() -> Result<()> {
 
     let results = order(&db, 1, 3).await?;
     let row = results[1].rows.as_ref().and_then(|rows| rows.get(0)).expect("RETURNING answers one row");
-    println!("order {:?}, {} left", results[0].executed.last_insert_rowid, row.get::<i64>("stock")?);
+    println!("order {:?}, {} left", results[0].last_insert_rowid, row.get::<i64>("stock")?);
 
     // There is no item 99: the foreign key fails the first statement, and the second one never runs.
     let error = order(&db, 99, 1).await.expect_err("no such item");
@@ -29,7 +29,7 @@ async fn main() -> Result<()> {
 }
 
 /// Commits both statements, or neither.
-async fn order(db: &Database, item: i64, count: i64) -> Result<Vec<flatwater::values::BatchResult>> {
+async fn order(db: &Database, item: i64, count: i64) -> Result<Vec<flatwater::values::RunResult>> {
     db.batch([
         ("INSERT INTO orders (item, count) VALUES (?, ?)", params![item, count]),
         ("UPDATE items SET stock = stock - ? WHERE id = ? RETURNING stock", params![count, item]),

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 
 use flatwater::rusqlite;
-use flatwater::values::BatchResult;
+use flatwater::values::RunResult;
 use flatwater::{Database, Error, ErrorKind, Params, Row, Rows, Transaction};
 use futures_util::future::join_all;
 use rusqlite::types::Value;
@@ -203,10 +203,8 @@ fn done(told: flatwater::Result<()>) -> Told {
     told.map_or_else(|error| failed(&error), |()| Told::Done)
 }
 
-fn batched(told: flatwater::Result<Vec<BatchResult>>) -> Told {
-    let one = |result: &BatchResult| {
-        (result.executed.changes, result.executed.last_insert_rowid, result.rows.as_ref().map(table))
-    };
+fn batched(told: flatwater::Result<Vec<RunResult>>) -> Told {
+    let one = |result: &RunResult| (result.changes, result.last_insert_rowid, result.rows.as_ref().map(table));
     told.map_or_else(|error| failed(&error), |all| Told::Batch(all.iter().map(one).collect()))
 }
 

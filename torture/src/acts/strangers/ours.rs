@@ -69,7 +69,7 @@ async fn answer(db: &Database, ask: &Ask) -> Result<Answer> {
         Ask::Batch(texts) => {
             let results =
                 db.batch(texts.iter().map(|text| (text.as_str(), Params::positional(Vec::<i64>::new())))).await?;
-            Answer::Done(results.iter().map(|result| result.executed.changes).sum())
+            Answer::Done(results.iter().map(|result| result.changes).sum())
         }
         Ask::Transaction(texts, commits) => {
             let transaction = db.begin().await?;

@@ -27,7 +27,7 @@ use crate::queue::reply::wake;
 use crate::workers::live::Subscription;
 use crate::workers::live::diff::{Delivery, Update};
 use crate::workers::live::subscriber::Item;
-use flatwater_base::error::{Error, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::inline::budget::Pause;
 use flatwater_base::time::later;
 use flatwater_base::time::timer::Deadline;
@@ -206,7 +206,7 @@ impl<T> Live<T> {
 impl Results {
     fn new(session: &Session, parts: Result<Box<[LivePart]>>) -> Self {
         let query = parts.and_then(|parts| match &*parts {
-            [] => Err(Error::misuse("a live query needs a statement")),
+            [] => Err(Error::new(ErrorCode::InvalidArgument, "a live query needs a statement")),
             _ => Ok(Arc::new(LiveQuery(parts))),
         });
         let state = StreamState::Begins(Some(query));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::{LiveRows, Results, StreamState, Taken};
 use crate::workers::live::diff::{PartUpdate, Update};
-use flatwater_base::error::{Error, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::values::difference::Difference;
 use flatwater_base::values::{Row, Rows};
 
@@ -96,7 +96,8 @@ fn change((new, update): (LiveRows, &PartUpdate)) -> Change {
 
 #[cold]
 fn no_key(result: &LiveRows) -> Error {
-    let error = Error::misuse("the rows of this result have no key, so there are no changes of single rows");
+    let error =
+        Error::new(ErrorCode::NoRowKey, "the rows of this result have no key, so there are no changes of single rows");
     let hint = match &*result.keys.listed() {
         "" => "read a table that has a primary key, and select it".into(),
         keys => format!("select the primary key as it is, and group by it in an aggregate: {keys}"),
@@ -107,7 +108,8 @@ fn no_key(result: &LiveRows) -> Error {
 #[cold]
 fn repeated(result: &LiveRows, key: &[usize]) -> Error {
     let names: Vec<&str> = key.iter().map(|column| &*result.names[*column]).collect();
-    let error = Error::misuse(format!("two rows of the result have the same key ({})", names.join(", ")));
+    let error =
+        Error::new(ErrorCode::NoRowKey, format!("two rows of the result have the same key ({})", names.join(", ")));
     let keys = result.keys.listed();
     let hint = format!("select the key of each table of a join: {keys}; the rowid, if a primary key has NULLs");
     result.explain(error.with_hint(hint).in_operation("live"))

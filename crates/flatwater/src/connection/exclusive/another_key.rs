@@ -24,7 +24,7 @@ use crate::connection::open::settings::run_foreign_code;
 use crate::connection::open::switches::in_definitions;
 use crate::options::uri::{self, Mode};
 use crate::options::{Attached, Key, Options};
-use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 
 const SCHEMA: &str = "SELECT count(*) FROM main.sqlite_schema";
 
@@ -41,7 +41,7 @@ pub(crate) fn change_key(options: &Options, old: &Key, new: &Key) -> Result<()> 
     let changed = Cipher::of(&sqlite).change_key(key.bytes()).map_err(Error::from);
     drop(sqlite);
     let not_committed = "the change of the key could not be committed, and the file has its key as before";
-    let not_committed = Error::new(ErrorKind::Io, not_committed).with_hint(
+    let not_committed = Error::new(ErrorCode::System, not_committed).with_hint(
         "check the disk of the database, and the room on it: each page is written, and so is what undoes that",
     );
     // SQLCipher does not say whether the commit failed.
@@ -79,9 +79,8 @@ pub(super) fn export(
     ends: &Arc<dyn Interrupt>,
 ) -> Result<()> {
     if options.is_memory() {
-        return Err(
-            Error::misuse("a database in memory has no file to export").with_hint("make a backup, and export that")
-        );
+        return Err(Error::new(ErrorCode::Unsupported, "a database in memory has no file to export")
+            .with_hint("make a backup, and export that"));
     }
     let mut copy = encryption::open_alone(to, key, options.vfs.as_deref())?;
     copy.hooks().interrupts.arm(ends.clone());

@@ -18,7 +18,7 @@ use crate::connection::open::switches::in_definitions;
 use crate::options::Options;
 use crate::options::given::in_rollback_mode;
 use flatwater_base::error::hint::hint;
-use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::error::{Error, ErrorCode, ErrorKind, Result};
 
 /// The pages that are copied between two looks at whether the backup is still wanted.
 const STEP_PAGES: i32 = 64;
@@ -47,7 +47,7 @@ pub(crate) fn copy(
         if options.key.is_some() {
             // What is asked for by mistake would be written somewhere, or sent.
             let sentence = "the bytes of an encrypted database would not be encrypted, so it is not serialized";
-            return Err(Error::misuse(sentence)
+            return Err(Error::new(ErrorCode::Unsupported, sentence)
                 .with_hint(hint!["a backup keeps the key; " Export " without a key makes a plain file"]));
         }
         return bytes(connection, ends).map(Some);
@@ -79,7 +79,8 @@ fn vacuum_into(
     ends: &Arc<dyn Interrupt>,
 ) -> Result<()> {
     let Some(path) = file.path().to_str() else {
-        return Err(Error::misuse("a compact backup needs a path that is UTF-8").with_hint("choose another path"));
+        return Err(Error::new(ErrorCode::InvalidTarget, "a compact backup needs a path that is UTF-8")
+            .with_hint("choose another path"));
     };
     in_definitions(&connection.sqlite, true)?;
     connection.sqlite.hooks().interrupts.arm(ends.clone());
@@ -100,7 +101,7 @@ fn bytes(connection: &mut EngineConnection, ends: &Arc<dyn Interrupt>) -> Result
     hold_snapshot(connection, ends)?;
     let failed = |error: rusqlite::Error| match Error::from(error) {
         error if error.sqlite_code() == Some(ffi::SQLITE_NOMEM) => {
-            Error::new(ErrorKind::Full, "there is not enough memory for the bytes of the database")
+            Error::new(ErrorCode::NoRoom, "there is not enough memory for the bytes of the database")
         }
         error => error,
     };
@@ -150,8 +151,11 @@ fn copy_into(
     // A VFS may keep its files elsewhere, in memory for instance.
     match file.as_file().metadata() {
         Ok(written) if written.len() > 0 => Ok(()),
-        Ok(_) => Err(Error::misuse(format!("the VFS of the database wrote no file {}", target.path.display()))
-            .with_hint("a backup needs a VFS that keeps its files in the file system")),
+        Ok(_) => Err(Error::new(
+            ErrorCode::Unsupported,
+            format!("the VFS of the database wrote no file {}", target.path.display()),
+        )
+        .with_hint("a backup needs a VFS that keeps its files in the file system")),
         Err(error) => Err(target.failed("read", &error)),
     }
 }
@@ -171,12 +175,17 @@ fn copy_pages(
         match backup.step(STEP_PAGES).map_err(&failed)? {
             StepResult::Done => break,
             StepResult::More => after(step)?,
-            _ => return Err(Error::misuse("the backup's connection has a write transaction; please report it")),
+            _ => {
+                return Err(Error::new(
+                    ErrorCode::Internal,
+                    "the backup's connection has a write transaction; please report it",
+                ));
+            }
         }
     }
     Ok(())
 }
 
 fn stop(ends: &dyn Interrupt) -> Result<()> {
-    if ends.should_stop() { Err(Error::new(ErrorKind::Cancelled, "the backup was cancelled")) } else { Ok(()) }
+    if ends.should_stop() { Err(Error::new(ErrorCode::GivenUp, "the backup was cancelled")) } else { Ok(()) }
 }

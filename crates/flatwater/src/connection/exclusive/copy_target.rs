@@ -15,7 +15,7 @@ use crate::options::Options;
 use crate::options::key::{Key, check_encryption};
 use crate::options::resolve::beside;
 use flatwater_base::error::cause::caused_by_io;
-use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::error::{Error, ErrorCode, ErrorKind, Result};
 
 /// The endings of files beside a database, which belong to it (<https://sqlite.org/tempfiles.html>): SQLite would take
 /// a copy named `app.db-journal` for what undoes a commit of `app.db`, and delete it; and Flatwater's own.
@@ -47,8 +47,11 @@ impl Target {
 
     fn checked(path: &Path, key: CopyKey) -> Result<Self> {
         let refuse = |what: &str, hint: &'static str| {
-            Err(Error::misuse(format!("a backup cannot be written to {:?}: {what}", path.display().to_string()))
-                .with_hint(hint))
+            Err(Error::new(
+                ErrorCode::InvalidTarget,
+                format!("a backup cannot be written to {:?}: {what}", path.display().to_string()),
+            )
+            .with_hint(hint))
         };
         if path == ":memory:" || path.as_os_str().as_encoded_bytes().starts_with(b"file:") {
             return refuse("it is not a path", "name a file that does not exist");
@@ -68,7 +71,7 @@ impl Target {
         let absolute = std::path::absolute(path);
         absolute
             .map(|path| Self { path, key })
-            .map_err(|error| Error::new(ErrorKind::Io, format!("the current directory cannot be read: {error}")))
+            .map_err(|error| Error::new(ErrorCode::System, format!("the current directory cannot be read: {error}")))
     }
 
     fn directory(&self) -> &Path {
@@ -79,21 +82,28 @@ impl Target {
     pub(super) fn refuse_taken(&self) -> Result<()> {
         let exists = |path: &Path| path.symlink_metadata().is_ok();
         if self.path.is_dir() {
-            return Err(Error::misuse(format!("{} is a directory", self.path.display())).with_hint("name a file in it"));
+            return Err(Error::new(ErrorCode::InvalidTarget, format!("{} is a directory", self.path.display()))
+                .with_hint("name a file in it"));
         }
         if exists(&self.path) {
             return Err(self.is_taken());
         }
         let left = ["-wal", "-journal"].map(|end| beside(&self.path, end));
         left.iter().find(|path| exists(path)).map_or(Ok(()), |path| {
-            Err(Error::misuse(format!("{} exists, and would become a part of the backup", path.display()))
-                .with_hint("remove it, or choose another name"))
+            Err(Error::new(
+                ErrorCode::InvalidTarget,
+                format!("{} exists, and would become a part of the backup", path.display()),
+            )
+            .with_hint("remove it, or choose another name"))
         })
     }
 
     fn is_taken(&self) -> Error {
-        Error::misuse(format!("{} exists already, and a backup overwrites nothing", self.path.display()))
-            .with_hint("remove it, or choose another name")
+        Error::new(
+            ErrorCode::InvalidTarget,
+            format!("{} exists already, and a backup overwrites nothing", self.path.display()),
+        )
+        .with_hint("remove it, or choose another name")
     }
 
     /// Creates the file under a name of its own, which tells what it was to be.
@@ -101,7 +111,7 @@ impl Target {
         let directory = self.directory();
         if !directory.is_dir() {
             let message = format!("the directory {} does not exist", directory.display());
-            return Err(Error::new(ErrorKind::Open, message).with_hint("create it first"));
+            return Err(Error::new(ErrorCode::CannotOpen, message).with_hint("create it first"));
         }
         let mut prefix = self.path.file_name().unwrap_or(OsStr::new("backup")).to_owned();
         prefix.push(".");
@@ -134,13 +144,12 @@ impl Target {
 
     #[cold]
     pub(super) fn failed(&self, what: &str, error: &io::Error) -> Error {
-        let kind = match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::Full,
-            _ => ErrorKind::Io,
+        let (code, hint) = match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => (ErrorCode::NoRoom, ROOM),
+            _ => (ErrorCode::System, WRITABLE),
         };
-        let new = Error::new(kind, format!("the backup {} cannot be {what}: {error}", self.path.display()));
-        let error = caused_by_io(new, error);
-        if kind == ErrorKind::Full { error.with_hint(ROOM) } else { error.with_hint(WRITABLE) }
+        let new = Error::new(code, format!("the backup {} cannot be {what}: {error}", self.path.display()));
+        caused_by_io(new, error).with_hint(hint)
     }
 
     #[cold]
@@ -154,7 +163,7 @@ impl Target {
     pub(super) fn not_copied(&self, error: Error) -> Error {
         let path = self.path.display();
         if error.kind() == ErrorKind::Full {
-            return Error::new(ErrorKind::Full, format!("there is no space left for the backup {path}"))
+            return Error::new(ErrorCode::NoRoom, format!("there is no space left for the backup {path}"))
                 .with_hint(ROOM);
         }
         let name = error.sqlite_name().unwrap_or("no reason given");

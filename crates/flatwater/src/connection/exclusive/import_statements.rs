@@ -9,7 +9,7 @@ use rusqlite::ffi;
 
 use crate::connection::EngineConnection;
 use crate::connection::open::pragma_answers::{judge, prepare_under};
-use flatwater_base::error::{Error, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_sql::policy;
 use flatwater_sql::text::may_replace;
 
@@ -74,13 +74,23 @@ pub(crate) fn changes_rows(events: &[AuthEvent], sql: &str) -> bool {
 /// Returns the error for a mark that is not where it can be.
 pub(crate) fn misplaced(mark: &Mark) -> Error {
     match mark {
-        Mark::Begin => Error::misuse("the script begins a transaction inside of its own transaction")
-            .with_hint("leave the second BEGIN out: the whole script is one transaction"),
-        Mark::Commit => Error::misuse("the script commits a transaction that it has not begun")
-            .with_hint("leave COMMIT out: the whole script is one transaction"),
-        Mark::Rollback => Error::misuse("the script rolls its transaction back, so nothing of it was applied")
-            .with_hint("a dump that ends with ROLLBACK is incomplete: making it failed"),
-        Mark::None => Error::misuse("the script does not commit its transaction, so nothing of it was applied")
-            .with_hint("end it with COMMIT"),
+        Mark::Begin => {
+            Error::new(ErrorCode::LeftTransaction, "the script begins a transaction inside of its own transaction")
+                .with_hint("leave the second BEGIN out: the whole script is one transaction")
+        }
+        Mark::Commit => {
+            Error::new(ErrorCode::LeftTransaction, "the script commits a transaction that it has not begun")
+                .with_hint("leave COMMIT out: the whole script is one transaction")
+        }
+        Mark::Rollback => Error::new(
+            ErrorCode::LeftTransaction,
+            "the script rolls its transaction back, so nothing of it was applied",
+        )
+        .with_hint("a dump that ends with ROLLBACK is incomplete: making it failed"),
+        Mark::None => Error::new(
+            ErrorCode::LeftTransaction,
+            "the script does not commit its transaction, so nothing of it was applied",
+        )
+        .with_hint("end it with COMMIT"),
     }
 }

@@ -17,7 +17,8 @@ use crate::connection::open::pragma_answers::{judge, prepare_under};
 use crate::connection::run::failures::explain_write;
 use crate::connection::{EngineConnection, rows};
 use crate::migrations::{Applied, Step, line};
-use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::error::constraint::of_foreign_key;
+use flatwater_base::error::{Error, ErrorCode, ErrorKind, Result};
 use flatwater_sql::dependencies::change::{Unreported, Writes};
 use flatwater_sql::policy;
 use flatwater_sql::tokens::quoted;
@@ -55,8 +56,11 @@ pub(crate) fn create_history(sqlite: &Sqlite) -> Result<()> {
     let (failed, version): (i64, Option<i64>) = sqlite.query_row(failed, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
     if failed > 0 {
         let version = version.unwrap_or_default();
-        return Err(Error::misuse(format!("sqlx's runner began the migration {version} and did not finish it"))
-            .with_hint("clean up what it did, then correct its row in _sqlx_migrations"));
+        return Err(Error::new(
+            ErrorCode::InvalidMigration,
+            format!("sqlx's runner began the migration {version} and did not finish it"),
+        )
+        .with_hint("clean up what it did, then correct its row in _sqlx_migrations"));
     }
     sqlite.execute_batch(ADOPT)?;
     Ok(())
@@ -135,7 +139,7 @@ fn refusal(event: &AuthEvent) -> Error {
         return policy::refusal(event, None);
     }
     let first = event.first.as_deref().unwrap_or_default();
-    Error::misuse(format!("{first} in a migration, which runs in a transaction of its own"))
+    Error::new(ErrorCode::InvalidMigration, format!("{first} in a migration, which runs in a transaction of its own"))
         .with_hint("leave it out, or make `-- no-transaction` the first line of the script")
 }
 
@@ -158,7 +162,7 @@ impl Violations {
         let row = rowid.map_or_else(String::new, |rowid| format!(", rowid {rowid}"));
         let message =
             format!("it adds {} foreign key violations; the first: table {table}{row}, parent {parent}", new.len());
-        Err(Error::new(ErrorKind::Constraint, message)
+        Err(of_foreign_key(Error::new(ErrorCode::ForeignKeyCheck, message), table.clone())
             .with_hint("foreign keys, CASCADE included, are off while a migration or a dump runs"))
     }
 }

@@ -14,7 +14,7 @@ use rusqlite::Connection;
 use rusqlite::functions::{Aggregate, Context, FunctionFlags, SqlFnOutput, WindowAggregate};
 
 use super::user_code::{OwnError, Shared, SharedCollation};
-use flatwater_base::error::{Error, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::thread::current::mark_closure;
 
 /// SQLite's longest name of a function.
@@ -36,8 +36,11 @@ impl Key {
     pub(crate) fn collation(name: &str) -> Result<Self> {
         let name = checked(name)?;
         if ["binary", "nocase", "rtrim"].contains(&&*name) {
-            return Err(Error::misuse(format!("{name} is a collation of SQLite's, which files rely on"))
-                .with_hint("give yours another name"));
+            return Err(Error::new(
+                ErrorCode::InvalidFunction,
+                format!("{name} is a collation of SQLite's, which files rely on"),
+            )
+            .with_hint("give yours another name"));
         }
         Ok(Self::Collation(name))
     }
@@ -46,9 +49,11 @@ impl Key {
 /// Returns the name in lower case, as SQLite compares names.
 fn checked(name: &str) -> Result<Box<str>> {
     match name {
-        "" => Err(Error::misuse("a function or a collation needs a name")),
-        _ if name.contains('\0') => Err(Error::misuse("the name has a NUL byte")),
-        _ if name.len() > NAME_BYTES => Err(Error::misuse(format!("the name is longer than {NAME_BYTES} bytes"))),
+        "" => Err(Error::new(ErrorCode::InvalidFunction, "a function or a collation needs a name")),
+        _ if name.contains('\0') => Err(Error::new(ErrorCode::InvalidFunction, "the name has a NUL byte")),
+        _ if name.len() > NAME_BYTES => {
+            Err(Error::new(ErrorCode::InvalidFunction, format!("the name is longer than {NAME_BYTES} bytes")))
+        }
         _ => Ok(name.to_ascii_lowercase().into()),
     }
 }
@@ -161,7 +166,7 @@ impl Registration {
         let said = name.clone();
         let register = Box::new(move |connection: &Connection, failure: &Failure| register(connection, &name, failure));
         register(&Connection::open_in_memory()?, &Failure::default()).map_err(|error| {
-            Error::misuse(format!("SQLite refuses to register {said}: {error}"))
+            Error::new(ErrorCode::InvalidFunction, format!("SQLite refuses to register {said}: {error}"))
                 .with_hint("the number of arguments is -1 for any")
         })?;
         Ok(Self { key, is_pure, length: Length::Unknown, register, identity: None })

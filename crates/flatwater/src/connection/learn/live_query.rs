@@ -18,7 +18,7 @@ use crate::connection::run::execute::{Bounds, Collected, Output, StatementRun};
 use crate::connection::run::prepare::refuse_change_function;
 use crate::connection::run::statement_cache::CachedStatement;
 use flatwater_base::error::hint::hint;
-use flatwater_base::error::{Error, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::thread::current::RunTime;
 use flatwater_base::values::params::Params;
 use flatwater_base::values::row::Rows;
@@ -214,7 +214,7 @@ fn derive(connection: &mut EngineConnection, text: &StatementInfo, cookie: i64, 
         Ok(reads) => {
             Ok(Derived { cookie, functions: connection.functions.seen(), of_any_plan, reads: Arc::new(reads), keys })
         }
-        Err(ReadsTemp) => Err(Error::misuse("a live query cannot read a TEMP table")
+        Err(ReadsTemp) => Err(Error::new(ErrorCode::NotLive, "a live query cannot read a TEMP table")
             .with_hint("TEMP tables exist on one connection only; use an ordinary table")
             .with_sql(&text.sql)),
     }
@@ -228,7 +228,7 @@ fn finds(table: &str, rowid: &str, columns: &[(Box<str>, i32)]) -> String {
 }
 
 pub(crate) fn not_a_query() -> Error {
-    Error::misuse("a live query is a statement that only reads and returns rows")
+    Error::new(ErrorCode::NotLive, "a live query is a statement that only reads and returns rows")
         .with_hint(hint!["use " Query " for RETURNING, PRAGMA and EXPLAIN"])
 }
 

@@ -16,7 +16,7 @@ use flatwater_sqlite::{Control, Discard, Flow, Sink, Sqlite, StatementId, WalSta
 
 use crate::connection::EngineConnection;
 use flatwater_base::error::kind::is_passing;
-use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::inline::outcome::Fallback;
 use flatwater_sql::catalogue::LeftWal;
 use flatwater_sql::tokens::has_aborting_conflict_clause;
@@ -138,7 +138,7 @@ impl SchemaReader {
     pub(crate) fn prepare(sqlite: &mut Sqlite) -> Result<Self> {
         let mut prepare = |sql| -> Result<StatementId> {
             let prepared = sqlite.prepare(sql)?.map(|prepared| prepared.id);
-            prepared.ok_or_else(|| Error::new(ErrorKind::Open, "a statement of our own cannot be prepared"))
+            prepared.ok_or_else(|| Error::new(ErrorCode::Internal, "a statement of our own cannot be prepared"))
         };
         let cookie = prepare("PRAGMA main.schema_version")?;
         let newest = prepare("SELECT 0 FROM main.sqlite_schema LIMIT 0")?;

@@ -17,9 +17,10 @@ use rusqlite::ffi;
 use crate::options::resolve::beside;
 use crate::options::uri::Mode;
 use crate::options::{Attached, Options};
+use flatwater_base::error::cause;
 use flatwater_base::error::hint::{Sentence, hint};
 use flatwater_base::error::kind::is_damage;
-use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::error::{Error, ErrorCode, ErrorKind, Result};
 
 /// The header of a WAL (<https://sqlite.org/fileformat2.html#the_write_ahead_log>). A longer one has frames.
 const WAL_HEADER_BYTES: u64 = 32;
@@ -41,7 +42,7 @@ fn left_over(path: &Path) -> Option<PathBuf> {
 pub(crate) fn check_path(options: &Options, creates: bool) -> Result<()> {
     let path: &Path = &options.path;
     let refuse = |sentence: String, hint: &'static Sentence| {
-        Err(Error::new(ErrorKind::Open, sentence).with_hint(hint).in_operation("open"))
+        Err(Error::new(ErrorCode::CannotOpen, sentence).with_hint(hint).in_operation("open"))
     };
     if options.is_memory() {
         return Ok(());
@@ -138,7 +139,7 @@ pub(crate) fn cannot_open(error: Error, options: &Options) -> Error {
 /// Adds the error of the operating system, which rusqlite does not report.
 pub(crate) fn because(error: Error, sqlite: &Sqlite) -> Error {
     match error.sqlite_code().and_then(|code| sqlite.handle().system_failure(code)) {
-        Some(failure) if error.operation().is_none() => error.because(failure),
+        Some(failure) if error.operation().is_none() => cause::because(error, failure),
         _ => error,
     }
 }
@@ -214,7 +215,7 @@ pub(crate) fn not_writable(path: &Path, why: Option<SystemFailure>) -> Error {
     let error = error.with_kind(ErrorKind::Open).in_operation("open");
     match why {
         Some(why) => {
-            error.because(why).with_hint(hint!["check the permissions of the file, or open it with " ReadOnly])
+            cause::because(error, why).with_hint(hint!["check the permissions of the file, or open it with " ReadOnly])
         }
         None => error.with_hint(
             "the permissions allow it, but SQLite opened the file only for reading, as happens at the limit of open \

@@ -13,7 +13,7 @@ use rusqlite::{OpenFlags, ffi};
 
 use crate::options::{Attached, Key, Options};
 use flatwater_base::error::hint::hint;
-use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 
 /// The pages of an encrypted file, in bytes.
 const PAGE_BYTES: u64 = 4096;
@@ -51,7 +51,7 @@ pub(super) fn explain(error: Error, sqlite: &Sqlite, options: &Options) -> Error
         return error;
     }
     let (path, header) = (options.path.display(), Cipher::of(sqlite).header("main"));
-    let refuse = |sentence: String| Error::new(ErrorKind::Key, sentence).in_operation("open");
+    let refuse = |sentence: String| Error::new(ErrorCode::WrongKey, sentence).in_operation("open");
     match (options.key.is_some(), header) {
         (true, None) => refuse(format!("{path} is too short to be an encrypted database")).with_hint("check the path"),
         (true, Some(header)) if header == *PLAIN_HEADER => {

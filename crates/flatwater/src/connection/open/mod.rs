@@ -35,7 +35,7 @@ use crate::connection::run::statement_cache::Statements;
 use crate::options::Options;
 use crate::options::given::in_rollback_mode;
 use crate::options::uri::{self, Mode};
-use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::error::{Error, ErrorCode, ErrorKind, Result};
 use flatwater_sql::policy;
 
 /// What a connection is for.
@@ -155,7 +155,7 @@ fn load_image(sqlite: Sqlite, bytes: &[u8]) -> Result<Sqlite> {
     })?;
     match loaded {
         Ok(StepResult::Done) => sqlite.ok_or_else(Error::closed),
-        Ok(_) => Err(Error::misuse("the database in memory is in use; please report it")),
+        Ok(_) => Err(Error::new(ErrorCode::Internal, "the database in memory is in use; please report it")),
         Err(error) => {
             let error = Error::from(error);
             let message = format!("the bytes of `deserialize` are no database: {}", error.message());

@@ -11,7 +11,7 @@ use rusqlite::{OptionalExtension, ffi};
 
 use super::switches::{cache_size, temp_store};
 use crate::options::Options;
-use flatwater_base::error::{Error, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_sql::policy;
 use flatwater_sql::pragma::{answers, is_switch};
 use flatwater_sql::tokens::quoted;
@@ -109,7 +109,8 @@ pub(crate) fn judge(sqlite: &mut Sqlite, stated: &Stated, prepared: Prepared, po
     match row_of(sqlite, stated, &event) {
         Ok(Some(sql)) if !prepared.explain => {
             sqlite.statement(prepared.id).finalize();
-            let row = sqlite.prepare(&sql)?.ok_or_else(|| Error::misuse("a PRAGMA has no statement"))?;
+            let row =
+                sqlite.prepare(&sql)?.ok_or_else(|| Error::new(ErrorCode::Internal, "a PRAGMA has no statement"))?;
             let prepared = Prepared { length: prepared.length, ..row };
             Ok(Judged { prepared, reads_setting: event.second.is_some() })
         }

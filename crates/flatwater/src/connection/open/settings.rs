@@ -18,7 +18,7 @@ use super::{Role, encryption, keep_wal_at_close};
 use crate::connection::rows;
 use crate::options::{Attached, AutoVacuum, Journal, MEMORY, Options, uri};
 use flatwater_base::error::cause::panicked;
-use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::error::{Error, ErrorCode, ErrorKind, Result};
 use flatwater_base::thread::current::mark_closure;
 use flatwater_sql::policy;
 use flatwater_sql::text::terminated;
@@ -99,8 +99,11 @@ fn switch_to_wal(sqlite: &mut Sqlite) -> Result<()> {
     if mode.eq_ignore_ascii_case("wal") {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::Open, format!("the database stays in journal mode {mode} and cannot be switched to WAL"))
-        .with_hint("WAL needs a local file system with shared memory (https://sqlite.org/wal.html)"))
+    Err(Error::new(
+        ErrorCode::NoWal,
+        format!("the database stays in journal mode {mode} and cannot be switched to WAL"),
+    )
+    .with_hint("WAL needs a local file system with shared memory (https://sqlite.org/wal.html)"))
 }
 
 /// Runs the PRAGMA to its end: SQLite returns the new mode before it is committed. A connection whose commit failed
@@ -276,12 +279,16 @@ fn run_checked(sqlite: &mut Sqlite, code: impl FnOnce(&Sqlite) -> Result<()>) ->
 /// Refuses what may not be left behind.
 fn refuse_remains(sqlite: &Sqlite, is_ours: bool) -> Result<()> {
     if !is_ours {
-        return Err(Error::misuse(
+        return Err(Error::new(
+            ErrorCode::ChangedConnection,
             "it replaced the commit hook, the rollback hook, the update hook or the authorizer, which Flatwater needs",
         ));
     }
     if !sqlite.handle().is_autocommit() || sqlite.handle().has_busy_statement() {
-        return Err(Error::misuse("it left a transaction open, or a statement in the middle of its rows"));
+        return Err(Error::new(
+            ErrorCode::LeftTransaction,
+            "it left a transaction open, or a statement in the middle of its rows",
+        ));
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use super::prepare::is_kept;
 use super::statement_cache::CachedStatement;
 use crate::connection::EngineConnection;
 use flatwater_base::encode::rows::RowSink;
-use flatwater_base::error::{Error, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::values::block::Cell;
 use flatwater_base::values::params::{ParamRow, Params};
 use flatwater_base::values::row::Rows;
@@ -130,7 +130,7 @@ impl Cursors {
 
     fn fetch_some(&mut self, connection: &mut EngineConnection, number: u64, is_first: bool) -> Result<Batch> {
         let Some(OpenCursor { statement, params, .. }) = self.open.iter().find(|cursor| cursor.number == number) else {
-            return Err(Error::misuse("the result has no more rows"));
+            return Err(Error::new(ErrorCode::Finished, "the result has no more rows"));
         };
         let mut sink = RowSink::of_batch(statement.names.len(), is_first, connection.result_limit);
         let fetched = fetch(connection, statement, params.row(), &mut sink)

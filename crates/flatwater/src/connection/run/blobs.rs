@@ -15,7 +15,7 @@ use rusqlite::{Connection, ffi};
 
 use crate::connection::EngineConnection;
 use flatwater_base::error::hint::hint;
-use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::error::{Error, ErrorCode, ErrorKind, Result};
 use flatwater_sql::dependencies::Columns;
 use flatwater_sql::dependencies::change::{TableWrites, Writes};
 use flatwater_sql::policy;
@@ -91,7 +91,10 @@ pub(crate) fn use_blob(connection: &mut EngineConnection, blob: &BlobUse) -> Res
 fn run(sqlite: &Sqlite, blob: &BlobUse) -> Result<BlobUsed> {
     let BlobPlace { database, table, column, rowid } = &*blob.place;
     if !blob.only_reads() && table.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("sqlite_")) {
-        return Err(Error::misuse(format!("the table {table} belongs to SQLite, and its values are not written")));
+        return Err(Error::new(
+            ErrorCode::ReadOnly,
+            format!("the table {table} belongs to SQLite, and its values are not written"),
+        ));
     }
     let (database, table, column) = (&**database, &**table, &**column);
     let open = |sqlite| Connection::blob_open(sqlite, database, table, column, *rowid, blob.only_reads());
@@ -138,15 +141,16 @@ fn writes(sqlite: &Sqlite, place: &BlobPlace) -> Writes {
 
 #[cold]
 fn replaced(before: usize, now: usize) -> Error {
-    Error::misuse(format!("the value was replaced since the blob was opened: it had {before} bytes, and has {now}"))
-        .with_hint(
-            "open the blob again; to read all of it as of one point in time, open it in a snapshot or a transaction",
-        )
+    Error::new(
+        ErrorCode::BlobReplaced,
+        format!("the value was replaced since the blob was opened: it had {before} bytes, and has {now}"),
+    )
+    .with_hint("open the blob again; to read all of it as of one point in time, open it in a snapshot or a transaction")
 }
 
 #[cold]
 fn too_long(length: usize) -> Error {
-    Error::misuse(format!("a write would end after the end of the blob, which has {length} bytes"))
+    Error::new(ErrorCode::BlobBounds, format!("a write would end after the end of the blob, which has {length} bytes"))
         .with_hint("a blob keeps its length; to make it longer, update the row, for instance with `zeroblob(length)`")
 }
 

@@ -20,7 +20,7 @@ use flatwater_base::encode::Room;
 use flatwater_base::encode::json::JsonSink;
 use flatwater_base::encode::rows::RowSink;
 use flatwater_base::error::{Error, Result};
-use flatwater_base::values::outcome::{BatchResult, Document, ExecuteResult};
+use flatwater_base::values::outcome::{Document, ExecuteResult, RunResult};
 use flatwater_base::values::params::ParamRow;
 use flatwater_base::values::row::Rows;
 use flatwater_sql::class::Route;
@@ -225,13 +225,13 @@ pub(crate) fn output_of(ready: &CachedStatement) -> Output<'static> {
 }
 
 /// What such a statement did.
-pub(crate) fn result_of(outcome: Outcome) -> Result<BatchResult> {
+pub(crate) fn result_of(outcome: Outcome) -> Result<RunResult> {
     let rows = match outcome.result {
         Collected::Rows(rows) => Some(rows),
         Collected::Unmade(error, _) => return Err(error),
         Collected::Nothing | Collected::Json(_) => None,
     };
-    Ok(BatchResult::of(outcome.executed, rows))
+    Ok(RunResult::of(outcome.executed, rows))
 }
 
 /// What the statements of a connection change, while that is recorded.

@@ -18,7 +18,7 @@ use super::statement_cache::CachedStatement;
 use crate::connection::EngineConnection;
 use flatwater_base::error::Result;
 use flatwater_base::error::location::in_row;
-use flatwater_base::values::outcome::{BatchResult, ExecuteResult};
+use flatwater_base::values::outcome::{ExecuteResult, RunResult};
 use flatwater_base::values::param_rows::ParamRows;
 use flatwater_base::values::params::{ParamRow, Params};
 use flatwater_sql::policy;
@@ -33,7 +33,7 @@ impl EngineConnection {
         &mut self,
         statement: &CachedStatement,
         rows: &mut impl Iterator<Item = ParamRow<'a>>,
-        each: &mut impl FnMut(BatchResult),
+        each: &mut impl FnMut(RunResult),
     ) -> Result<()> {
         let output = output_of(statement);
         // The first run begins the snapshots of all files, which it may have to wait for.
@@ -60,7 +60,7 @@ impl EngineConnection {
         statement: &CachedStatement,
         rows: impl Iterator<Item = ParamRow<'a>>,
         (end, bytes): (Instant, usize),
-        each: &mut impl FnMut(BatchResult),
+        each: &mut impl FnMut(RunResult),
     ) -> Result<bool> {
         let (is_late, mut number) = (Cell::new(false), 0);
         let mut rows = rows.take_while(|_| {
@@ -88,7 +88,7 @@ impl EngineConnection {
         &mut self,
         statement: &CachedStatement,
         rows: &mut impl Iterator<Item = ParamRow<'a>>,
-        each: &mut impl FnMut(BatchResult),
+        each: &mut impl FnMut(RunResult),
         next: impl Fn(&Sqlite) -> ControlFlow<()>,
     ) -> Result<()> {
         let Some(first) = rows.next() else { return Ok(()) };
@@ -99,7 +99,7 @@ impl EngineConnection {
                 executed = before.after(sqlite, statement);
                 before = RowidBefore::of(sqlite, statement);
             }
-            each(BatchResult::of(executed, None));
+            each(RunResult::of(executed, None));
             next(sqlite)
         });
         // After the last row it watches for another one.

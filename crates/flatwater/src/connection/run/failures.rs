@@ -1,6 +1,6 @@
 //! What is said of a statement that failed when it ran, and what SQLite does not say of it.
 //!
-//! Owns: the message of a failure, without bound values; telling a table without another rowid from a full disk, naming the directory
+//! Owns: the message of a failure, without bound values; the names of a constraint, as the schema has them; telling a table without another rowid from a full disk, naming the directory
 //! that cannot be written, or the virtual table that is out of step with its content; whether a failed write may have left a part of a
 //! row. Runs on the thread that has the connection, after the statement failed; reads the database. Leaves out: connections that can
 //! write nothing (`open::access`), which part of a message is shown (`hidden_values`), and texts that cannot be prepared (`hints`).
@@ -15,7 +15,8 @@ use super::hidden_values::hide_values;
 use super::hints::ONE_FOR_A_LIST;
 use super::statement_cache::CachedStatement;
 use crate::connection::{EngineConnection, rows};
-use flatwater_base::error::hint::hint;
+use flatwater_base::error::constraint::{Schema, with_names_of};
+use flatwater_base::error::hint::{hint, with_other_hint};
 use flatwater_base::error::{Error, ErrorKind};
 use flatwater_base::values::params::ParamRow;
 use flatwater_sql::dependencies::change::{TableWrites, Writes};
@@ -53,6 +54,9 @@ pub(crate) fn explain(
 ) -> Error {
     let is_count = matches!(error, flatwater_sqlite::Error::ParameterCount { .. });
     let mut error = Error::from(error).with_sql(&statement.text.sql);
+    if error.constraint().is_some() {
+        error = with_names_of(error, &Written { sqlite, writes: &statement.class.writes });
+    }
     if is_count && has_in_with_one_parameter(&statement.text.sql) {
         error = error.with_hint(ONE_FOR_A_LIST);
     }
@@ -66,6 +70,55 @@ pub(crate) fn explain(
         error = name_out_of_step(sqlite, error, &statement.text.sql, &statement.class.writes);
     }
     error
+}
+
+/// The schema, of which a constraint failed in a write.
+struct Written<'a> {
+    sqlite: &'a Sqlite,
+    writes: &'a Writes,
+}
+
+impl Written<'_> {
+    /// Asks of each database that the statement may write, until one has an answer.
+    fn find<T>(&self, mut ask: impl FnMut(&str) -> Option<T>) -> Option<T> {
+        match self.writes {
+            Writes::Tables(tables) => tables.iter().find_map(|to| ask(&to.database)),
+            Writes::Everything => ask("main"),
+        }
+    }
+}
+
+impl Schema for Written<'_> {
+    fn has(&self, table: &str, column: &str) -> bool {
+        let may_write = match self.writes {
+            Writes::Tables(tables) => tables.iter().any(|to| *to.table == *table),
+            Writes::Everything => true,
+        };
+        // https://sqlite.org/c3ref/table_column_metadata.html
+        let has = |database: &str| self.sqlite.rusqlite().column_exists(Some(database), table, column).ok();
+        may_write && self.find(|database| has(database).filter(|has| *has)).is_some()
+    }
+
+    fn table_of(&self, index: &str) -> Option<String> {
+        let before = self.sqlite.hooks().authorizer.set_policy(policy::trusted);
+        let found = self.find(|database| {
+            let sql =
+                format!("SELECT tbl_name FROM {}.sqlite_schema WHERE type = 'index' AND name = ?1", quoted(database));
+            self.sqlite.patiently_with(|sqlite| sqlite.query_row(&sql, [index], |row| row.get(0))).ok()
+        });
+        self.sqlite.hooks().authorizer.set_policy(before);
+        found
+    }
+
+    fn only_table(&self) -> Option<String> {
+        match self.writes {
+            Writes::Tables(tables) => match &**tables {
+                [only] => Some(only.table.clone().into()),
+                _ => None,
+            },
+            Writes::Everything => None,
+        }
+    }
 }
 
 /// Returns true if the message is one of the text, which SQLite prepared again in a run and which does not compile any more: that
@@ -156,13 +209,12 @@ fn no_journal(sqlite: &Sqlite, error: Error) -> Error {
 }
 
 fn no_rowid(error: Error, table: &str) -> Error {
-    error
-        .with_kind(ErrorKind::Sql)
-        .with_message(format!("the table {table} has used the highest rowid, {}, so no new row can get one", i64::MAX))
-        .with_other_hint(
-            "AUTOINCREMENT never reuses a rowid: choose the rowid in the INSERT, or delete the row with the highest \
+    let message = format!("the table {table} has used the highest rowid, {}, so no new row can get one", i64::MAX);
+    with_other_hint(
+        error.with_kind(ErrorKind::Sql).with_message(message),
+        "AUTOINCREMENT never reuses a rowid: choose the rowid in the INSERT, or delete the row with the highest \
              one and lower `seq` in sqlite_sequence",
-        )
+    )
 }
 
 /// Adds to the error of a virtual table that is out of step with its content which table that is. Several are named if the
@@ -181,10 +233,13 @@ pub(super) fn name_out_of_step(sqlite: &Sqlite, error: Error, sql: &str, writes:
     // What the table says of it begins so.
     let said = Some(error.message()).filter(|said| said.starts_with("fts5: "));
     let message = said.map_or_else(|| message.clone(), |said| format!("{message}: {said}"));
-    error.with_message(message).with_other_hint(format!(
-        "the file is not damaged: {} makes it anew; one without content is emptied by 'delete-all' and filled again",
-        commands.join("; ")
-    ))
+    with_other_hint(
+        error.with_message(message),
+        format!(
+            "the file is not damaged: {} makes it anew; one without content is emptied by 'delete-all' and filled again",
+            commands.join("; ")
+        ),
+    )
 }
 
 /// Returns the full-text tables that a statement names, or writes by a trigger: how each is shown, and what makes its index anew.

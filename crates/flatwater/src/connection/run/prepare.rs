@@ -16,8 +16,9 @@ use crate::connection::open::pragma_answers::{Judged, judge};
 use crate::connection::open::settings::AttachedFiles;
 use crate::connection::{EngineConnection, rows};
 use flatwater_base::error::hint::hint;
+use flatwater_base::error::hint::with_other_hint;
 use flatwater_base::error::location::{in_script, offset_by};
-use flatwater_base::error::{Error, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::growth_counter::step;
 use flatwater_base::values::column::{ColumnNames, Names};
 use flatwater_sql::class::{Class, Route, classify, lists_schema, names_other_tables};
@@ -46,12 +47,15 @@ impl EngineConnection {
         refuse_nul(text)?;
         let (ready, length) = self
             .prepare_first(text, &text.sql, 0, policy, schema)?
-            .ok_or_else(|| Error::misuse("the SQL has no statement").with_sql(&text.sql))?;
+            .ok_or_else(|| Error::new(ErrorCode::NoStatement, "the SQL has no statement").with_sql(&text.sql))?;
         if self.sqlite.has_statement(&text.sql[length..]) {
             self.sqlite.statement(ready.id).finalize();
-            return Err(Error::misuse("the SQL has several statements, and one is expected")
-                .with_hint(hint!["use " ExecuteScript ", or " Batch " if they have parameters"])
-                .with_sql(&text.sql));
+            return Err(Error::new(
+                ErrorCode::SeveralStatements,
+                "the SQL has several statements, and one is expected",
+            )
+            .with_hint(hint!["use " ExecuteScript ", or " Batch " if they have parameters"])
+            .with_sql(&text.sql));
         }
         let ready = Arc::new(ready);
         if is_kept(&ready) {
@@ -186,7 +190,7 @@ fn explain_prepare(sqlite: &Sqlite, error: flatwater_sqlite::Error, sql: &str, b
     }
     let error = offset_by(error.into(), before.cast_signed()).with_sql(sql);
     match hint(sqlite, &error, sql) {
-        Some(hint) => error.with_other_hint(hint),
+        Some(hint) => with_other_hint(error, hint),
         None => error,
     }
 }
@@ -194,7 +198,7 @@ fn explain_prepare(sqlite: &Sqlite, error: flatwater_sqlite::Error, sql: &str, b
 /// Returns the error for a text that SQLite would read up to a NUL only.
 #[cold]
 pub(crate) fn nul_in_sql() -> Error {
-    Error::misuse("the SQL has a NUL byte").with_hint("bind the value instead")
+    Error::new(ErrorCode::NulByte, "the SQL has a NUL byte").with_hint("bind the value instead")
 }
 
 /// Refuses such a text.

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use super::decision::Policy;
 use super::{Checkpointer, CheckpointerShared, ThreadState};
-use flatwater_base::error::Error;
+use flatwater_base::error::{Error, ErrorCode};
 use flatwater_base::thread::background::{AGAIN, start_worker};
 use flatwater_base::time::later;
 
@@ -118,7 +118,7 @@ impl CheckpointerShared {
         let mut policy = self.lock().policy.take().unwrap_or_else(|| Policy::new(u32::MAX));
         loop {
             let later = catch_unwind(AssertUnwindSafe(|| self.serve(&mut policy))).unwrap_or_else(|_| {
-                self.context.recorder.wal.failed(&Error::misuse("the checkpointer panicked"));
+                self.context.recorder.wal.failed(&Error::new(ErrorCode::Internal, "the checkpointer panicked"));
                 self.make_no_room();
                 None
             });

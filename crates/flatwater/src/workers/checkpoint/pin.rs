@@ -22,7 +22,7 @@ use super::passes::no_wait;
 use crate::connection::EngineConnection;
 use crate::connection::open::Role;
 use crate::workers::context::Context;
-use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::thread::lock;
 
 /// The pin of one checkpointer, if there is one.
@@ -65,7 +65,7 @@ impl Pin {
         connection.schema.cookie(&mut connection.sqlite)?;
         let mut state = self.lock();
         if state.is_refused {
-            return Err(Error::new(ErrorKind::Busy, "another checkpoint of this process runs"));
+            return Err(Error::new(ErrorCode::CheckpointBusy, "another checkpoint of this process runs"));
         }
         state.pinned = Some(Pinned { _connection: connection, mark: header.max_frame });
         Ok(())
@@ -77,7 +77,7 @@ impl Pin {
         let copied = beside.sqlite.wal().header().map_or(u32::MAX, |header| header.copied);
         match &self.lock().pinned {
             Some(pinned) if copied < pinned.mark => {
-                Err(Error::new(ErrorKind::Busy, "a reader keeps the WAL from being copied"))
+                Err(Error::new(ErrorCode::CheckpointBusy, "a reader keeps the WAL from being copied"))
             }
             _ => Ok(()),
         }

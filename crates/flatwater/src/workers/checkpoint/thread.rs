@@ -18,7 +18,7 @@ use crate::connection::EngineConnection;
 use crate::connection::open::Role;
 use crate::file::disk::Disk;
 use crate::stats::file_counters::WalBlocker;
-use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::thread::background::Linger;
 
 /// The thread ends when it has had nothing to do for this long.
@@ -46,7 +46,7 @@ impl CheckpointerShared {
         let frames = |bytes| header.as_ref().map_or(u32::MAX, |header| frames(bytes, header.page_bytes));
         let (soft, hard) = (frames(self.managed.limit_bytes), frames(self.managed.hard_limit_bytes));
         if header.is_none() && connection.journal == "wal" {
-            return Err(Error::new(ErrorKind::Io, "the wal-index is open for reading only"));
+            return Err(Error::new(ErrorCode::System, "the wal-index is open for reading only"));
         }
         Ok(Some(OpenConnection { connection, drain, soft, hard }))
     }

@@ -22,7 +22,7 @@ use crate::workers::writer::effects::Effects;
 use crate::workers::writer::interrupts::{arm, ends};
 use crate::workers::writer::writer_connection::WriterConnection;
 use flatwater_base::error::cause::panicked;
-use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::error::{Error, ErrorCode, ErrorKind, Result};
 use flatwater_sql::policy;
 
 /// Runs a closure in a transaction, which is committed if the closure returns `Ok`.
@@ -50,7 +50,7 @@ pub(crate) fn write_with(
         },
         Ok(_) if shared.is_left() || ticket.is_ended() => Err(Error::closed()),
         Ok(Some(returned)) if !returned.is_ok => returned.answer(ticket),
-        Ok(_) => Err(Error::misuse("the closure ended the transaction it was given")
+        Ok(_) => Err(Error::new(ErrorCode::LeftTransaction, "the closure ended the transaction it was given")
             .with_hint("return Ok to commit, or an error to roll back")),
         Err(panic) => Err(panicked(&*panic).with_hint("nothing was committed")),
     };
@@ -67,8 +67,11 @@ pub(crate) fn write_with(
 
 /// Returns the error for a closure after which a statement still writes: its commit is SQLITE_BUSY.
 fn left_running() -> Error {
-    Error::misuse("a statement was still running when the closure returned; the transaction was rolled back")
-        .with_hint("run statements to their end, or drop them")
+    Error::new(
+        ErrorCode::LeftTransaction,
+        "a statement was still running when the closure returned; the transaction was rolled back",
+    )
+    .with_hint("run statements to their end, or drop them")
 }
 
 /// Begins a transaction and runs the closure in it. The transaction stays open. An error is one of BEGIN; the closure

@@ -27,7 +27,7 @@ use crate::workers::writer::interrupts::ends;
 use crate::workers::writer::known_schema::relearn_schema;
 use crate::workers::writer::writer_connection::WriterConnection;
 use flatwater_base::error::cause::panicked;
-use flatwater_base::error::{Error, ErrorKind, Result, TimeoutEffect};
+use flatwater_base::error::{Error, ErrorCode, ErrorKind, Result, TimeoutEffect, timed_out};
 use flatwater_sql::policy;
 
 /// Runs a closure with the exclusive connection.
@@ -68,10 +68,10 @@ fn answer(ran: std::thread::Result<Returned>, left: &Remains, ticket: &Ticket, c
         Err(panic) => Err(panicked(&*panic).with_hint(STAYS)),
         Ok(returned) if !returned.is_ok && ticket.is_past_deadline() => {
             let applied = if committed || left.may_have_phantom { TimeoutEffect::Unknown } else { TimeoutEffect::No };
-            Err(Error::timeout("the deadline of the call passed", applied))
+            Err(timed_out("the deadline of the call passed", applied))
         }
         Ok(returned) if returned.is_ok && left.transaction => {
-            Err(Error::misuse("the closure left a transaction open, which was rolled back")
+            Err(Error::new(ErrorCode::LeftTransaction, "the closure left a transaction open, which was rolled back")
                 .with_hint("commit it before the closure ends; its earlier commits stay"))
         }
         Ok(returned) => Ok(Answer::Returned(returned.result, returned.error)),
@@ -124,7 +124,10 @@ pub(crate) fn with_foreign_keys<T>(
 
 /// Returns the error for a connection that did not come back.
 fn taken(writer: &WriterConnection) -> Error {
-    let error = Error::misuse("the closure moved the connection away, so Flatwater cannot use it again");
+    let error = Error::new(
+        ErrorCode::ChangedConnection,
+        "the closure moved the connection away, so Flatwater cannot use it again",
+    );
     if writer.is_in_memory() {
         return error.with_hint("its database in memory is lost; a new, empty one was opened");
     }

@@ -23,7 +23,7 @@ use crate::workers::writer::commit::commit;
 use crate::workers::writer::interrupts::{arm, disarm};
 use crate::workers::writer::writer_connection::WriterConnection;
 use flatwater_base::error::location::in_script;
-use flatwater_base::error::{Error, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_sql::statement_info::StatementInfo;
 use flatwater_sql::text::{Dump, terminated};
 
@@ -124,7 +124,8 @@ impl Load<'_> {
             return Err(misplaced(&Mark::None).with_sql(&self.text.sql));
         }
         if writer.is_autocommit() {
-            return Err(Error::misuse("a statement of the script ended its transaction").with_sql(&self.text.sql));
+            return Err(Error::new(ErrorCode::EndedTransaction, "a statement of the script ended its transaction")
+                .with_sql(&self.text.sql));
         }
         let connection = writer.connection()?;
         if wrote_schema {

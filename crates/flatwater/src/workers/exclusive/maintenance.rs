@@ -29,7 +29,7 @@ use crate::workers::writer::demanded_checkpoint::checkpoint;
 use crate::workers::writer::interrupts::{disarm, ends};
 use crate::workers::writer::writer_connection::WriterConnection;
 use flatwater_base::error::hint::hint;
-use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::error::{Error, ErrorCode, ErrorKind, Result};
 use flatwater_base::values::params::Params;
 use flatwater_sql::statement_info::StatementInfo;
 
@@ -78,11 +78,11 @@ pub(crate) fn rekey(writer: &mut WriterConnection, new: &Key, ticket: &Arc<Ticke
     let context = writer.context.clone();
     let options = &context.options;
     let (Some(key), Some(watch)) = (&options.key, &context.watch) else {
-        return Err(Error::misuse("the database is not encrypted, so it has no key to change")
+        return Err(Error::new(ErrorCode::NoEncryption, "the database is not encrypted, so it has no key to change")
             .with_hint(hint![Export " makes an encrypted copy of it"]));
     };
     if !options.attach.is_empty() {
-        return Err(Error::misuse("the attached files have the same key, and would keep it")
+        return Err(Error::new(ErrorCode::Unsupported, "the attached files have the same key, and would keep it")
             .with_hint("open each file by itself, and change its key"));
     }
     if let Some(refusal) = writer.refusal() {

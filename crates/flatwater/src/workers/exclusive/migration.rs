@@ -25,7 +25,7 @@ use crate::workers::writer::commit::{commit, settle};
 use crate::workers::writer::commits_seen::changes;
 use crate::workers::writer::interrupts::{arm, disarm};
 use crate::workers::writer::writer_connection::WriterConnection;
-use flatwater_base::error::{Error, ErrorKind, Result, TimeoutEffect};
+use flatwater_base::error::{Error, ErrorCode, ErrorKind, Result, TimeoutEffect, timed_out};
 use flatwater_sql::dependencies::change::Writes;
 use flatwater_sql::policy;
 use flatwater_sql::text::terminated;
@@ -93,7 +93,7 @@ impl<'a> Migration<'a> {
         let error = self.shared.ended(self.ticket.timed(error), self.ticket);
         match (error.kind(), done) {
             (_, []) => error,
-            (ErrorKind::Timeout, _) => Error::timeout("the deadline of the call passed", TimeoutEffect::Unknown),
+            (ErrorKind::Timeout, _) => timed_out("the deadline of the call passed", TimeoutEffect::Unknown),
             _ => error.with_hint("the migrations before it are applied"),
         }
     }
@@ -101,7 +101,7 @@ impl<'a> Migration<'a> {
     /// Applies the next step, if there is one.
     fn one(&self, writer: &mut WriterConnection) -> Result<Option<&'a Step>> {
         if self.ticket.is_past_deadline() {
-            return Err(Error::timeout("the deadline of the call passed", TimeoutEffect::No));
+            return Err(timed_out("the deadline of the call passed", TimeoutEffect::No));
         }
         if self.ticket.is_interrupted() {
             return Err(left_request());
@@ -164,7 +164,7 @@ impl<'a> Migration<'a> {
             Ok(())
         })?;
         if writer.is_autocommit() {
-            return Err(of_step(step, Error::misuse("a statement ended the transaction")));
+            return Err(of_step(step, Error::new(ErrorCode::EndedTransaction, "a statement ended the transaction")));
         }
         let connection = writer.connection()?;
         if checks {
@@ -189,12 +189,15 @@ impl<'a> Migration<'a> {
             // What the statements before it did is committed.
             let is_late =
                 matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::Busy) && self.ticket.is_past_deadline();
-            Err(if is_late { Error::timeout(error.message().to_owned(), TimeoutEffect::Unknown) } else { error })
+            Err(if is_late { timed_out(error.message().to_owned(), TimeoutEffect::Unknown) } else { error })
         })?;
         let left_open = !writer.is_autocommit();
         writer.rollback();
         if left_open {
-            return Err(of_step(step, Error::misuse("it left a transaction open, which was rolled back")));
+            return Err(of_step(
+                step,
+                Error::new(ErrorCode::LeftTransaction, "it left a transaction open, which was rolled back"),
+            ));
         }
         writer.wait_for_locks(Instant::now(), self.ticket);
         writer.begin()?;

@@ -179,7 +179,7 @@ pub(super) mod tests {
     use rusqlite::types::ValueRef;
 
     use super::*;
-    use flatwater_base::error::Error;
+    use flatwater_base::error::{Error, ErrorCode};
     use flatwater_base::values::block::Block;
     use flatwater_base::values::column::ColumnNames;
     use flatwater_sql::dependencies::tables::{Kind, Table, Tables};
@@ -213,7 +213,7 @@ pub(super) mod tests {
         assert!(matches!(first.at_once(&Has::Nothing, true).unwrap().update, Some(Update::Changes(_))));
         let second = delivery(2, &[&[[1, 11]]]);
         assert!(second.at_once(&then, true).is_none() && second.at_once(&Has::all_of(&first), false).is_none());
-        let error = Delivery { result: Err(Error::misuse("no table")), ..delivery(3, &[]) };
+        let error = Delivery { result: Err(Error::new(ErrorCode::InvalidArgument, "no table")), ..delivery(3, &[]) };
         let update = error.at_once(&then, true).unwrap();
         assert!(matches!((update.update, update.then), (Some(Update::All), Has::Nothing)));
     }

@@ -353,7 +353,7 @@ mod tests {
     use flatwater_sqlite::{ChangedRows, RowSet};
 
     use super::*;
-    use flatwater_base::error::{Error, ErrorKind};
+    use flatwater_base::error::{Error, ErrorCode};
     use flatwater_base::values::params::Params;
     use flatwater_sql::dependencies::Columns;
     use flatwater_sql::dependencies::change::Written;
@@ -410,7 +410,7 @@ mod tests {
     fn an_error_of_the_call_is_delivered_whatever_invalidated_the_first_run() {
         let (mut entries, id, place) = entries();
         entries.publish(&Change::Everything, Instant::now());
-        entries.finish(id, Ran::new(Err(Error::misuse("no query")), None), Instant::now());
+        entries.finish(id, Ran::new(Err(Error::new(ErrorCode::InvalidArgument, "no query")), None), Instant::now());
         let mut context = Context::from_waker(Waker::noop());
         let polled = place.poll(&mut context, |_| true);
         let Poll::Ready(Some(item)) = polled else { panic!("{polled:?}") };
@@ -424,7 +424,7 @@ mod tests {
         let (mut entries, id, place) = entries();
         let no_thread =
             flatwater_base::error::cause::no_thread("a thread", &std::io::Error::from(std::io::ErrorKind::WouldBlock));
-        let cut_off = Error::new(ErrorKind::SnapshotTooOld, "the read was ended");
+        let cut_off = Error::new(ErrorCode::ReadLimit, "the read was ended");
         for (error, runs_again) in [(no_thread, true), (cut_off, false)] {
             drop(entries.finish(id, Ran::new(Err(error), None), Instant::now()));
             let polled = place.poll(&mut Context::from_waker(Waker::noop()), |_| true);

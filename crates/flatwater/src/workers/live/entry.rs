@@ -214,7 +214,7 @@ mod tests {
     use super::*;
     use crate::connection::learn::live_query::LivePart;
     use crate::queue::ticket::CallOptions;
-    use flatwater_base::error::Error;
+    use flatwater_base::error::{Error, ErrorCode};
     use flatwater_base::values::params::Params;
     use flatwater_sql::statement_info::StatementInfo;
 
@@ -229,7 +229,7 @@ mod tests {
     }
 
     fn end(entry: &mut Entry, message: &str) -> (Ended, bool) {
-        let ran = Ran::new(Err(Error::misuse(message.to_owned())), entry.last());
+        let ran = Ran::new(Err(Error::new(ErrorCode::InvalidArgument, message.to_owned())), entry.last());
         (entry.end(ran, false, Instant::now()), entry.rest())
     }
 

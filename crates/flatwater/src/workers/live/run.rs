@@ -18,7 +18,7 @@ use crate::queue::reply::wake;
 use crate::workers::Answer;
 use crate::workers::request::{ReplyTo, Request};
 use crate::workers::work::Work;
-use flatwater_base::error::{Error, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::thread::background::run_with;
 use flatwater_base::thread::current::is_worker;
 use flatwater_base::thread::lock;
@@ -49,7 +49,7 @@ fn are_small(run: &Result<Vec<LiveRun>>) -> bool {
 
 #[cold]
 fn lost() -> Error {
-    Error::misuse("the run of a live query was withdrawn, or a panic inside Flatwater ended it")
+    Error::new(ErrorCode::Internal, "the run of a live query was withdrawn, or a panic inside Flatwater ended it")
 }
 
 thread_local! {

@@ -35,7 +35,7 @@ use crate::workers::kept::inbox::{self, End, Inbox, Posted};
 use crate::workers::request::{Request, Tried};
 use crate::workers::work::Work;
 use crate::workers::writer::Writer;
-use flatwater_base::error::{Error, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::inline::eligibility::Permit;
 use flatwater_base::thread::lock;
 use flatwater_base::time::recurring::Recurring;
@@ -44,9 +44,11 @@ use flatwater_base::time::recurring::Recurring;
 fn ended(end: &End) -> Error {
     match end {
         End::Closed => Error::closed(),
-        End::Lost(error) => Error::misuse(format!("the connection was lost to an earlier error: {}", error.message()))
-            .with_hint("make another one"),
-        _ => Error::misuse("the connection is closed").with_hint("make another one"),
+        End::Lost(error) => {
+            Error::new(ErrorCode::Lost, format!("the connection was lost to an earlier error: {}", error.message()))
+                .with_hint("make another one")
+        }
+        _ => Error::new(ErrorCode::Finished, "the connection is closed").with_hint("make another one"),
     }
 }
 

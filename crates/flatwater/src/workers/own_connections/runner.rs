@@ -24,7 +24,7 @@ use crate::workers::writer::inline_access::unlimit;
 use crate::workers::writer::interrupts::disarm;
 use crate::workers::writer::known_schema::{may_write_virtual_tables, see_schema};
 use crate::workers::writer::writer_connection::WriterConnection;
-use flatwater_base::error::{Error, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::time::later;
 use flatwater_sql::catalogue::LeftWal;
 use flatwater_sql::class::Route;
@@ -87,7 +87,7 @@ impl Runner {
         match (&mut self.connection, &mut self.slot) {
             (Some(own), _) => Ok(own),
             (None, Some(slot)) => Ok(slot.writer()),
-            (None, None) => Err(Error::misuse("the connection has no slot; please report it")),
+            (None, None) => Err(Error::new(ErrorCode::Internal, "the connection has no slot; please report it")),
         }
     }
 

@@ -28,7 +28,7 @@ use flatwater_base::error::cause::no_thread;
 use flatwater_base::error::{Error, Result};
 use flatwater_base::thread::background::run_waiting;
 use flatwater_base::thread::current::mark_closure;
-use flatwater_base::values::outcome::{BatchResult, ExecuteResult};
+use flatwater_base::values::outcome::{ExecuteResult, RunResult};
 use flatwater_sql::tokens::rolls_back;
 
 impl Runner {
@@ -162,7 +162,7 @@ impl OwnConnection {
                 if let Some((text, _)) = statements.only()
                     && rolls_back(&text.sql) =>
             {
-                Ok(Answer::Batch(vec![BatchResult::of(ExecuteResult::default(), None)]))
+                Ok(Answer::Batch(vec![RunResult::of(ExecuteResult::default(), None)]))
             }
             work => Err(work.explain(error)),
         })

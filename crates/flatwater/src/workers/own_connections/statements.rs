@@ -25,7 +25,7 @@ use crate::workers::writer::commit::{commit, settle};
 use crate::workers::writer::commits_seen::changes;
 use crate::workers::writer::interrupts::disarm;
 use crate::workers::writer::writer_connection::WriterConnection;
-use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::error::{Error, ErrorCode, ErrorKind, Result};
 use flatwater_sql::policy;
 use flatwater_sql::statement_info::StatementInfo;
 use flatwater_sql::tokens::busy_timeout_set;
@@ -185,7 +185,8 @@ impl Frame for RequestRun<'_> {
     fn may_run(&mut self, ready: &CachedStatement, _: bool) -> Result<()> {
         if ready.class.locks && self.runner.slot.is_none() {
             self.needs_slot = true;
-            return Err(Error::misuse("a statement that reads has become one that writes").with_hint("try again"));
+            return Err(Error::new(ErrorCode::Internal, "a statement that reads has become one that writes")
+                .with_hint("try again"));
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ use crate::workers::work::Work;
 use crate::workers::writer::effects::Effects;
 use crate::workers::writer::writer_connection::WriterConnection;
 use flatwater_base::error::hint::hint;
-use flatwater_base::error::{Error, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_sql::catalogue::Catalogue;
 use flatwater_sql::class::Route;
 use flatwater_sql::policy;
@@ -116,7 +116,7 @@ impl Frame for WriterFrame<'_> {
                 Err(snapshot_writes().with_sql(&ready.text.sql))
             }
             Rules::Reading(_) if is_only && ready.class.route == Route::Write => {
-                Err(Error::misuse("the database was opened read-only")
+                Err(Error::new(ErrorCode::ReadOnly, "the database was opened read-only")
                     .with_hint(hint!["open it without " ReadOnly " to write"])
                     .with_sql(&ready.text.sql))
             }

@@ -21,9 +21,9 @@ use crate::workers::shared_errors::{lost_meanwhile, returns_no_rows, returns_row
 use crate::workers::work::Work;
 use crate::workers::writer::writer_connection::WriterConnection;
 use flatwater_base::error::location::in_script;
-use flatwater_base::error::{Error, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::thread::current::RunTime;
-use flatwater_base::values::outcome::BatchResult;
+use flatwater_base::values::outcome::RunResult;
 use flatwater_base::values::param_rows::{BatchStatements, ParamRows};
 use flatwater_base::values::params::{ParamRow, Params};
 use flatwater_sql::class::Route;
@@ -67,7 +67,7 @@ pub(crate) trait Frame {
 pub(crate) fn perform<F: Frame>(frame: &mut F, work: &Work) -> Result<Answer> {
     match work {
         Work::Execute { text, params } | Work::Query { text, params, .. } => {
-            single(frame, text, params.row(), Expected::of(work)).map(Answer::from)
+            single(frame, text, params.row(), Expected::of(work)).and_then(|outcome| work.answer(outcome))
         }
         Work::Many { text, rows } => many(frame, text, rows).map(Answer::Changes),
         Work::Batch(statements) => batch(frame, statements).map(Answer::Batch),
@@ -80,7 +80,7 @@ pub(crate) fn perform<F: Frame>(frame: &mut F, work: &Work) -> Result<Answer> {
             frame.before()?;
             use_blob(frame.writer()?.connection()?, blob).map(|used| Answer::Blob(Box::new(used)))
         }
-        _ => Err(Error::misuse(format!("this is not possible {}", F::PLACE))),
+        _ => Err(Error::new(ErrorCode::Unsupported, format!("this is not possible {}", F::PLACE))),
     }
 }
 
@@ -96,7 +96,11 @@ pub(crate) enum Expected<'a> {
 
 impl<'a> Expected<'a> {
     fn of(work: &'a Work) -> Self {
-        if let Work::Execute { .. } = work { Self::NoRows } else { Self::Rows(work.output()) }
+        match work {
+            Work::Execute { .. } => Self::NoRows,
+            _ if work.takes_any() => Self::Any,
+            _ => Self::Rows(work.output()),
+        }
     }
 
     /// Returns what is wanted of the rows of this statement. Refuses one with rows if the call wants none, and one without if it
@@ -117,9 +121,12 @@ pub(crate) fn run_one(
     work: &Work,
     bounds: Bounds,
 ) -> Result<Answer> {
-    let Some((_, params)) = work.statement() else { return Err(Error::misuse("this is not one statement")) };
+    let Some((_, params)) = work.statement() else {
+        return Err(Error::new(ErrorCode::Internal, "this is not one statement"));
+    };
     let output = Expected::of(work).output(statement)?;
-    Ok(writer.connection()?.execute(&StatementRun { statement, params: params.row(), output, bounds })?.into())
+    let run = StatementRun { statement, params: params.row(), output, bounds };
+    writer.connection()?.execute(&run).and_then(|outcome| work.answer(outcome))
 }
 
 /// Returns the statement of a text.
@@ -190,7 +197,7 @@ fn many(frame: &mut impl Frame, text: &Arc<StatementInfo>, rows: &ParamRows) -> 
     })
 }
 
-fn batch(frame: &mut impl Frame, statements: &BatchStatements<Arc<StatementInfo>>) -> Result<Vec<BatchResult>> {
+fn batch(frame: &mut impl Frame, statements: &BatchStatements<Arc<StatementInfo>>) -> Result<Vec<RunResult>> {
     let mut results = Vec::with_capacity(statements.len());
     for (text, rows) in statements.texts() {
         let mut rows = rows.rows().peekable();

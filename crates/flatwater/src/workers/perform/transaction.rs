@@ -30,7 +30,7 @@ use crate::workers::writer::known_schema::{may_write_virtual_tables, see_schema}
 use crate::workers::writer::open_state::{OnWriter, OpenState, WriterTransaction};
 use crate::workers::writer::slot::HeldConnection;
 use crate::workers::writer::writer_connection::{WriterConnection, tell_rowid};
-use flatwater_base::error::{Error, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_sql::tokens::has_aborting_conflict_clause;
 
 /// Begins the transaction that `request` asks for, and serves it.
@@ -162,7 +162,8 @@ fn serve_message(at: &mut OpenState, shared: &WriterShared, message: Message, ou
             let innermost = place.pop();
             let is_undone = !innermost.is_some_and(|number| savepoints.has(number))
                 || savepoints.unwind(&mut **writer, &place, u64::MAX).is_ok();
-            return (!is_undone).then(|| End::Lost(Error::misuse("a savepoint could not be undone")));
+            let failed = || Error::new(ErrorCode::Internal, "a savepoint could not be undone");
+            return (!is_undone).then(|| End::Lost(failed()));
         }
         Message::Request(request, place) => (*request, place),
     };
@@ -200,9 +201,8 @@ fn serve_message(at: &mut OpenState, shared: &WriterShared, message: Message, ou
             effects.wrote_virtual.get_or_insert_with(|| may_write_virtual_tables(writer));
         }
     }
-    let lost = writer
-        .is_autocommit()
-        .then(|| result.as_ref().err().cloned().unwrap_or_else(|| Error::misuse("a statement ended the transaction")));
+    let by_statement = || Error::new(ErrorCode::EndedTransaction, "a statement ended the transaction");
+    let lost = writer.is_autocommit().then(|| result.as_ref().err().cloned().unwrap_or_else(by_statement));
     // Its COMMIT failed, and may be tried again.
     let stays = request.ticket.options.keeps_open && lost.is_none();
     shared.answer(outbox, request, result);

@@ -15,7 +15,7 @@ use crate::queue::ticket::Ticket;
 use crate::workers::kept::inbox::{self, End, Inbox, Posted};
 use crate::workers::request::Request;
 use flatwater_base::error::hint::hint;
-use flatwater_base::error::{Error, ErrorKind, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::thread::lock;
 use flatwater_base::time::later;
 use flatwater_base::time::recurring::Recurring;
@@ -38,24 +38,27 @@ type SessionInbox = Inbox<Box<Reader>, (), EndCursor>;
 /// The error for a request that comes after this end.
 pub(super) fn ended(end: &End) -> Error {
     match end {
-        End::Finished => Error::misuse("the snapshot or the stream is finished"),
-        End::Idle(limit) => {
-            Error::new(ErrorKind::Expired, format!("the stream was ended because no rows were fetched for {limit:?}"))
-                .with_hint(hint![
-                    "fetch faster, read less at once, or raise " StreamIdle
-                    "; if its task waited for another stream or a snapshot meanwhile, raise " ExtraReaders
-                ])
-        }
+        End::Finished => Error::new(ErrorCode::Finished, "the snapshot or the stream is finished"),
+        End::Idle(limit) => Error::new(
+            ErrorCode::StreamIdle,
+            format!("the stream was ended because no rows were fetched for {limit:?}"),
+        )
+        .with_hint(hint![
+            "fetch faster, read less at once, or raise " StreamIdle
+            "; if its task waited for another stream or a snapshot meanwhile, raise " ExtraReaders
+        ]),
         End::Old(limit) => {
-            Error::new(ErrorKind::Expired, format!("the snapshot was ended because it was open for {limit:?}"))
+            Error::new(ErrorCode::SnapshotAge, format!("the snapshot was ended because it was open for {limit:?}"))
                 .with_hint(hint!["open another one, or raise " SnapshotAge])
         }
         End::CutOff => {
-            Error::new(ErrorKind::SnapshotTooOld, "the read blocked a restart of the WAL for too long and was ended")
+            Error::new(ErrorCode::ReadLimit, "the read blocked a restart of the WAL for too long and was ended")
                 .with_hint(hint!["read less at once, or raise " ReadLimit])
         }
-        End::Lost(error) => Error::misuse(format!("the snapshot was lost to an earlier error: {}", error.message()))
-            .with_hint("open another one"),
+        End::Lost(error) => {
+            Error::new(ErrorCode::Lost, format!("the snapshot was lost to an earlier error: {}", error.message()))
+                .with_hint("open another one")
+        }
         End::Gone(error) => error.clone(),
         End::Closed => Error::closed(),
     }
@@ -73,7 +76,7 @@ pub(super) struct ReadSession {
 }
 
 pub(super) fn ended_by_statement() -> Error {
-    Error::misuse("a statement ended it")
+    Error::new(ErrorCode::EndedTransaction, "a statement ended it")
 }
 
 impl ReadSession {

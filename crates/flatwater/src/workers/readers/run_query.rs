@@ -13,12 +13,12 @@ use crate::connection::learn::analyse::learn;
 use crate::connection::learn::schema::SchemaFacts;
 use crate::connection::run::batches::{Batch, LastPart, execute_in_parts};
 use crate::connection::run::blobs::use_blob;
-use crate::connection::run::execute::{Bounds, StatementRun};
+use crate::connection::run::execute::{Bounds, StatementRun, output_of};
 use crate::connection::run::prepare::refuse_change_function;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::workers::Answer;
 use crate::workers::work::{Wanted, Work};
-use flatwater_base::error::{Error, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::thread::current::RunTime;
 use flatwater_base::values::params::{ParamRow, Params};
 use flatwater_sql::class::Route;
@@ -69,8 +69,8 @@ pub(super) fn query(reader: &mut Reader, work: Work, interrupt: &Arc<dyn Interru
     };
     let result = if ready.class.route == Route::Write {
         None
-    } else if ready.class.columns == 0 && !ready.class.reads_setting {
-        Some(Err(Error::misuse("the statement returns no rows").with_sql(&text.sql)))
+    } else if ready.class.columns == 0 && !ready.class.reads_setting && !work.takes_any() {
+        Some(Err(Error::new(ErrorCode::ReturnsNoRows, "the statement returns no rows").with_sql(&text.sql)))
     } else if in_batches {
         return run_in_batches(reader, text, ready, params, interrupt);
     } else {
@@ -141,6 +141,7 @@ fn run(reader: &mut Reader, work: &Work, statement: &CachedStatement, params: Pa
         let ran = execute_in_parts(&mut reader.connection, statement, params, |part| parts.hand_over(part));
         return ran.map(|LastPart { rows, before }| Answer::LastPart(Box::new((rows, before))));
     }
-    let run = StatementRun { statement, params, output: work.output(), bounds: Bounds::Armed };
+    let output = if work.takes_any() { output_of(statement) } else { work.output() };
+    let run = StatementRun { statement, params, output, bounds: Bounds::Armed };
     reader.connection.execute(&run).map(Answer::from)
 }

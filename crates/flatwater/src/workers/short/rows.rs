@@ -30,7 +30,7 @@ use flatwater_base::error::Result;
 use flatwater_base::inline::eligibility::Permit;
 use flatwater_base::inline::outcome::Fallback;
 use flatwater_base::time::later;
-use flatwater_base::values::outcome::BatchResult;
+use flatwater_base::values::outcome::RunResult;
 use flatwater_base::values::param_rows::ParamRows;
 use flatwater_sql::statement_info::StatementInfo;
 
@@ -165,7 +165,7 @@ fn run_rows(
     }
     let mut changes = 0;
     for (ready, (_, params)) in all {
-        if !run_text(connection, rows, ready, params, |result| changes += result.executed.changes)? {
+        if !run_text(connection, rows, ready, params, |result| changes += result.changes)? {
             return Ok(None);
         }
     }
@@ -178,7 +178,7 @@ fn run_text(
     rows: &Rows<'_>,
     ready: &CachedStatement,
     params: &ParamRows,
-    mut each: impl FnMut(BatchResult),
+    mut each: impl FnMut(RunResult),
 ) -> Result<bool> {
     let (began, mut runs) = (Instant::now(), 0);
     let limits = (later(rows.permit.began, rows.time.saturating_mul(LATE)), rows.permit.limits.bytes);

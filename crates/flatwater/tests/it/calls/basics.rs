@@ -55,7 +55,7 @@ async fn many_rows_and_batches_are_all_or_nothing(place: &Place) {
         .await
         .unwrap();
     assert_eq!(results[0].rows.as_ref().unwrap().get(0).unwrap().get::<i64>(0).unwrap(), 200);
-    assert_eq!(results[1].executed.changes, 3);
+    assert_eq!(results[1].changes, 3);
     db.batch([("DELETE FROM log", params![]), ("INSERT INTO t VALUES (1)", params![])]).await.unwrap_err();
     let counts: Option<i64> = db
         .query_optional_value("SELECT (SELECT count(*) FROM t) * 1000 + (SELECT count(*) FROM log)", ())

@@ -31,7 +31,7 @@ async fn pipelines(db: Database, caller: i64) {
     let rowids = [
         first.unwrap().last_insert_rowid.unwrap(),
         second.unwrap().get(0).unwrap().get(0).unwrap(),
-        third.unwrap()[0].executed.last_insert_rowid.unwrap(),
+        third.unwrap()[0].last_insert_rowid.unwrap(),
         fourth.unwrap().last_insert_rowid.unwrap(),
     ];
     assert!(rowids.is_sorted(), "{rowids:?}");

@@ -163,9 +163,9 @@ async fn a_batch_of_one_takes_any_statement(place: &Place) {
     let one = async |sql: &str| own.batch([(sql, ())]).await.unwrap().remove(0);
     assert!(one("BEGIN").await.rows.is_none() && own.in_transaction());
     let inserted = one("INSERT INTO t VALUES (1), (2) RETURNING a").await;
-    assert_eq!((inserted.executed.changes, inserted.rows.unwrap().len()), (2, 2));
+    assert_eq!((inserted.changes, inserted.rows.unwrap().len()), (2, 2));
     assert_eq!(one("SELECT * FROM t").await.rows.unwrap().len(), 2);
-    assert_eq!(one("UPDATE t SET a = 3").await.executed.changes, 2);
+    assert_eq!(one("UPDATE t SET a = 3").await.changes, 2);
     one("COMMIT").await;
     assert_eq!(count(&db).await, 2);
 }

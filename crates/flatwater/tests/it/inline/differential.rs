@@ -9,7 +9,7 @@ use std::time::Duration;
 use flatwater::options::{Inline, InlineLimits};
 use flatwater::rusqlite::limits::Limit;
 use flatwater::rusqlite::{Connection, types::Value};
-use flatwater::values::{BatchResult, ExecuteResult};
+use flatwater::values::{ExecuteResult, RunResult};
 use flatwater::{Database, Error, Params, Rows};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -97,6 +97,7 @@ const DEFINITIONS: &[&str] = &[
 #[derive(Clone, Debug)]
 enum Step {
     Execute(&'static str, Vec<Value>),
+    Run(&'static str, Vec<Value>),
     /// Several rows for one text, one after the other.
     Many(&'static str, Vec<Vec<Value>>),
     Batch(Vec<(&'static str, Vec<Value>)>),
@@ -117,8 +118,9 @@ enum Step {
 #[derive(Debug, PartialEq)]
 enum Outcome {
     Executed(ExecuteResult),
+    Ran(RunResult),
     Changed(u64),
-    Results(Vec<BatchResult>),
+    Results(Vec<RunResult>),
     Rows(Rows),
     Row(Option<Vec<Value>>),
     Json(String),
@@ -171,14 +173,16 @@ fn several(random: &mut StdRng) -> Step {
 fn statement(random: &mut StdRng) -> Step {
     if random.random() {
         let sql = WRITES[random.random_range(0..WRITES.len())];
-        return Step::Execute(sql, params(random, sql));
+        let params = params(random, sql);
+        return if random.random_range(0..3) == 0 { Step::Run(sql, params) } else { Step::Execute(sql, params) };
     }
     let sql = QUERIES[random.random_range(0..QUERIES.len())];
     let params = params(random, sql);
     // A write's `changes()` belongs to whoever asks on the writer's connection.
-    match random.random_range(0..4) {
+    match random.random_range(0..5) {
         0 => Step::QueryOne(sql, params),
         1 => Step::QueryJson(sql, params),
+        2 => Step::Run(sql, params),
         _ => Step::Query(sql, params),
     }
 }
@@ -215,6 +219,7 @@ fn row(row: Option<flatwater::Row<'_>>) -> Option<Vec<Value>> {
 async fn inside(tx: &flatwater::Session, step: &Step) -> Result<Outcome, Error> {
     match step.clone() {
         Step::Execute(sql, values) => tx.execute(sql, Params::positional(values)).await.map(Outcome::Executed),
+        Step::Run(sql, values) => tx.run(sql, Params::positional(values)).await.map(Outcome::Ran),
         Step::Query(sql, values) => tx.query(sql, Params::positional(values)).await.map(Outcome::Rows),
         Step::QueryOne(sql, values) => {
             tx.query_optional(sql, Params::positional(values)).await.map(|one| Outcome::Row(row(one)))
@@ -270,6 +275,7 @@ async fn snapshot(place: &Place, db: &Database, steps: &[(Step, bool)]) -> Resul
 async fn perform(place: &Place, db: &Database, step: &Step) -> Result<Outcome, Error> {
     match step.clone() {
         Step::Execute(sql, values) => db.execute(sql, Params::positional(values)).await.map(Outcome::Executed),
+        Step::Run(sql, values) => db.run(sql, Params::positional(values)).await.map(Outcome::Ran),
         Step::Query(sql, values) => db.query(sql, Params::positional(values)).await.map(Outcome::Rows),
         Step::QueryOne(sql, values) => {
             db.query_optional(sql, Params::positional(values)).await.map(|one| Outcome::Row(row(one)))

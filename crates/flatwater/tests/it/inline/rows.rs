@@ -58,7 +58,7 @@ fn rows_and_batches_run_on_their_callers_thread_and_are_seen_at_once() {
             let results = db.batch(next.batch()).await.unwrap();
             let told = results.iter().map(|result| {
                 let row = result.rows.as_ref().map(|rows| rows.iter().next().unwrap().get::<i64>(0).unwrap());
-                (result.executed.changes, result.executed.last_insert_rowid, row)
+                (result.changes, result.last_insert_rowid, row)
             });
             let expected = [None, Some(first + 2), None].into_iter().zip(first..).map(|(row, a)| (1, Some(a), row));
             assert!(told.eq(expected), "{results:?}");

@@ -1,6 +1,6 @@
 //! Batches whose statements have one text many times, one after the other, or in turn with others.
 
-use flatwater::values::BatchResult;
+use flatwater::values::RunResult;
 use flatwater::{ErrorKind, Params, Session, named, params};
 
 use crate::place::{Place, in_both_places};
@@ -25,12 +25,12 @@ async fn everywhere(place: &Place, check: impl AsyncFn(&Session)) {
 }
 
 /// What each statement changed, the rowid, and its rows.
-fn told(results: &[BatchResult]) -> Vec<(u64, Option<i64>, Vec<i64>)> {
-    let rows = |result: &BatchResult| {
+fn told(results: &[RunResult]) -> Vec<(u64, Option<i64>, Vec<i64>)> {
+    let rows = |result: &RunResult| {
         let rows = result.rows.iter().flat_map(|rows| rows.iter());
         rows.map(|row| row.get(0).unwrap()).collect()
     };
-    results.iter().map(|result| (result.executed.changes, result.executed.last_insert_rowid, rows(result))).collect()
+    results.iter().map(|result| (result.changes, result.last_insert_rowid, rows(result))).collect()
 }
 
 async fn each_statement_has_its_own_result_whatever_text_is_beside_it(place: &Place) {

@@ -32,7 +32,7 @@ async fn every_operation_takes_a_text_and_its_values(place: &Place) {
     assert_eq!(tx.execute_many(update.text(), [update.params()]).await, Ok(1));
     let batch = tx.batch([(&find, ()), (&update, ())]).await.unwrap();
     assert_eq!(batch[0].rows.as_ref().map(flatwater::Rows::len), Some(0));
-    assert_eq!(batch[1].executed.changes, 1);
+    assert_eq!(batch[1].changes, 1);
     tx.commit().await.unwrap();
     db.close().await.unwrap();
 }

@@ -6,7 +6,7 @@
 
 use flatwater::rusqlite::limits::Limit;
 use flatwater::rusqlite::{self, Connection, types::Value};
-use flatwater::values::{BatchResult, ExecuteResult};
+use flatwater::values::{ExecuteResult, RunResult};
 use flatwater::{Database, Error, Params, Rows};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -129,7 +129,7 @@ enum Outcome {
     Executed(ExecuteResult),
     Rows(Rows),
     Changes(u64),
-    Batch(Vec<BatchResult>),
+    Batch(Vec<RunResult>),
 }
 
 fn random_params(random: &mut StdRng, sql: &str) -> Vec<i64> {
@@ -220,7 +220,7 @@ fn changes(outcome: &Result<Outcome, Error>) -> Result<u64, i32> {
     match outcome {
         Ok(Outcome::Executed(executed)) => Ok(executed.changes),
         Ok(Outcome::Changes(changes)) => Ok(*changes),
-        Ok(Outcome::Batch(results)) => Ok(results.iter().map(|result| result.executed.changes).sum()),
+        Ok(Outcome::Batch(results)) => Ok(results.iter().map(|result| result.changes).sum()),
         // A query answers rows; how many it changed is not told.
         Ok(Outcome::Rows(_)) => Ok(u64::MAX),
         Err(error) => Err(error.sqlite_code().unwrap_or_else(|| panic!("{error}"))),
