@@ -1,8 +1,6 @@
 /** SQLite that never stalls the event loop, as fast as calling it directly. */
 
-import { native } from "./native/addon.js";
-import { misuse } from "./native/errors.js";
-
+export * as process from "./process.js";
 export { BlobHandle } from "./calls/blob.js";
 export type { RunResult } from "./calls/batch.js";
 export { Batches, RowStream, type BatchesOptions } from "./calls/batches.js";
@@ -24,13 +22,5 @@ export { Session, type Row } from "./handles/session.js";
 export { PreparedStatement, type ColumnDefinition } from "./handles/statement.js";
 export { sql, Sql, type Params, type SqlValue } from "./values/sql.js";
 export type { Stats } from "./handles/stats.js";
-export type { QueryContext } from "./native/tracing.js";
+export type { StatementEvent } from "./native/tracing.js";
 export { Transaction } from "./handles/transaction.js";
-
-/** Keeps at most so many databases of this process open; others are parked until they are used. */
-export function setMaxOpen(databases: number): void {
-  if (!Number.isInteger(databases) || databases < 1) {
-    throw misuse("the number of databases must be a whole number, from 1 on");
-  }
-  native.setMaxOpen(databases);
-}

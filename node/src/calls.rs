@@ -224,6 +224,12 @@ pub(crate) fn close<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     host.call(env, closing)
 }
 
+/// `closeAll(wait)`: the databases of the process, whose transactions are waited for so many milliseconds.
+pub(crate) fn close_all<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    let wait = Duration::try_from_secs_f64(call.number::<0>()? / 1_000.0).unwrap_or(Duration::MAX);
+    call.host.call(call.env, flatwater::process::close_all(wait).into())
+}
+
 /// `end(transaction, commits, timeout)`: commits or rolls back.
 pub(crate) fn end<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (env, host) = (call.env, call.host);

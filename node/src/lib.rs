@@ -67,6 +67,7 @@ const FUNCTIONS: &[Function<Host>] = &[
     Function { name: "name", run: stats::name },
     Function { name: "allocated", run: stats::allocated },
     Function { name: "setMaxOpen", run: stats::set_max_open },
+    Function { name: "closeAll", run: calls::close_all },
 ];
 
 /// Node calls it when the module is loaded into an environment.

@@ -46,10 +46,10 @@ from ._native import (
     CheckpointInfo,
     Columns,
     ExecuteResult,
-    LoggedQuery,
     Row,
     Rows,
     RunResult,
+    StatementEvent,
     sqlite_version,
 )
 from ._native import version as __version__
@@ -92,7 +92,7 @@ __all__ = [
     "LeaseStats",
     "Live",
     "LiveStats",
-    "LoggedQuery",
+    "StatementEvent",
     "NotNullViolation",
     "NotSupportedError",
     "OperationalError",

@@ -18,7 +18,7 @@ __all__ = [
     "Columns",
     "ExecuteResult",
     "Executor",
-    "LoggedQuery",
+    "StatementEvent",
     "NativeBatches",
     "NativeBlob",
     "NativeConnection",
@@ -206,8 +206,8 @@ class Change:
         """The rows whose key is gone."""
 
 @final
-class LoggedQuery:
-    """One call that has ended. Times are in microseconds. It never contains bound values."""
+class StatementEvent:
+    """One call that has ended. Times are in seconds. It never contains bound values."""
 
     @property
     def path(self) -> Path:
@@ -226,16 +226,16 @@ class LoggedQuery:
         """Where it ran: on the "caller", a "reader", the "writer", the writer in a "group", or a "server"; None if it
         did not."""
     @property
-    def queue_us(self) -> float:
+    def queue(self) -> float:
         """How long it waited until it ran, locks excluded."""
     @property
-    def lock_us(self) -> float:
+    def lock(self) -> float:
         """How long it waited for locks of other connections."""
     @property
-    def run_us(self) -> float:
+    def run(self) -> float:
         """How long it ran."""
     @property
-    def total_us(self) -> float:
+    def total(self) -> float:
         """From its first step to its end."""
     @property
     def rows(self) -> int | None:
@@ -405,7 +405,7 @@ class NativeDatabase:
     def enforces_foreign_keys(self) -> bool: ...
     def name(self, path: str) -> str: ...
     def is_server(self) -> bool: ...
-    def log_queries(self, tell: Callable[[LoggedQuery], None] | None) -> None: ...
+    def log_queries(self, tell: Callable[[StatementEvent], None] | None) -> None: ...
     def migrate(
         self, migrations: Iterable[tuple[str, str]] | AnyPath, ignore_missing: bool, timeout: Seconds | None
     ) -> OwnCall[list[str]]: ...

@@ -51,7 +51,7 @@ mod _native {
     #[pymodule_export]
     use crate::results::small::{CheckpointInfo, ExecuteResult, RunResult};
     #[pymodule_export]
-    use crate::told::logged_query::LoggedQuery;
+    use crate::told::statement_event::StatementEvent;
     #[pymodule_export]
     use crate::waiting::logical_turns::{Turn, Turns};
 

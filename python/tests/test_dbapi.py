@@ -438,7 +438,7 @@ def test_options_of_the_engine_are_further_arguments(file):
     def functions(to):
         to.create_function("twice", 1, lambda value: 2 * value, deterministic=True)
 
-    with closing(dbapi.connect(file, on_connect=functions, readers=1)) as db:
+    with closing(dbapi.connect(file, functions=functions, readers=1)) as db:
         assert db.execute("SELECT twice(21)").fetchone() == (42,)
     with pytest.raises(TypeError):
         dbapi.connect(file, absent=1)

@@ -114,7 +114,7 @@ def test_random_statements_do_what_they_do_in_sqlite3(tmp_path, memory, seed):
     plain = sqlite3.connect(":memory:", isolation_level=None)
     register(plain)
     plain.executescript(SCHEMA)
-    with blocking.connect(":memory:" if memory else tmp_path / "a.db", on_connect=register) as db:
+    with blocking.connect(":memory:" if memory else tmp_path / "a.db", functions=register) as db:
         db.executescript(SCHEMA)
 
         def run_here(on, sql):

@@ -105,7 +105,7 @@ class Traffic:
 
     def thread(self, path, until, failures):
         try:
-            with blocking.connect(path, on_connect=self.register, readers=3) as db:
+            with blocking.connect(path, functions=self.register, readers=3) as db:
                 while time.monotonic() < until:
                     assert db.query_value("SELECT count(same(id)) FROM t") == ROWS
                     db.execute("UPDATE t SET a = same(a) WHERE id = 3")
@@ -123,7 +123,7 @@ async def test_functions_run_beside_everything_else(place, seed):
     sys.setswitchinterval(0.00005)
     failures, until = [], time.monotonic() + 1.5
     try:
-        async with flatwater.connect(place, on_connect=traffic.register, readers=3) as db:
+        async with flatwater.connect(place, functions=traffic.register, readers=3) as db:
             await db.executescript("""
                 CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER CHECK (same(a) IS a), name TEXT);
                 CREATE INDEX by_name ON t (name COLLATE downwards);

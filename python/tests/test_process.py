@@ -211,7 +211,7 @@ async def test_the_sqlite3_module_does_not_open_a_file_that_is_open_here(file, t
             link(file, path)
         with pytest.raises(flatwater.ProgrammingError, match="is open in this process") as caught:
             sqlite3.connect(form(path), uri=True)
-        assert "second_copy" in caught.value.hint
+        assert "allow_second_sqlite" in caught.value.hint
         with pytest.raises(sqlite3.ProgrammingError):
             await asyncio.to_thread(sqlite3.connect, form(path), uri=True)
         # Other files are none of its business, and the database is as it was.
@@ -262,7 +262,7 @@ async def test_a_database_that_only_reads_leaves_the_sqlite3_module_alone(file):
 
 async def test_the_sqlite3_module_beside_it_loses_nothing(file):
     """Where the program has allowed it."""
-    async with flatwater.connect(file, tuning={"second_copy": "off"}) as db:
+    async with flatwater.connect(file, tuning={"allow_second_sqlite": True}) as db:
         await db.execute("CREATE TABLE t (a)")
         second = sqlite3.connect(file)
         assert second.execute("SELECT count(*) FROM t").fetchone() == (0,)
@@ -282,7 +282,7 @@ async def test_a_file_that_the_sqlite3_module_has_open_is_refused(file):
         with pytest.raises(flatwater.ProgrammingError) as caught:
             await flatwater.connect(file)
         assert "SQLite" in str(caught.value) and caught.value.hint
-        async with flatwater.connect(file, tuning={"second_copy": "off"}) as db:
+        async with flatwater.connect(file, tuning={"allow_second_sqlite": True}) as db:
             assert await db.query_value("SELECT count(*) FROM t") == 0
     finally:
         other.close()

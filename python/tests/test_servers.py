@@ -123,7 +123,7 @@ async def test_an_address_has_its_settings_and_keeps_its_secret(cluster):
     async with flatwater.connect(f"{cluster.address}/?level=strong&timeout=5s", timeout=60) as server:
         assert "secret" not in repr(server) and "rqlite://" in repr(server)
         told: list[str] = []
-        server.add_query_logger(lambda query: told.append(query.sql or ""))
+        server.add_statement_listener(lambda query: told.append(query.sql or ""))
         await server.execute("CREATE TABLE t (a)")
         await asyncio.sleep(0)
         assert await server.query_value("SELECT count(*) FROM t") == 0

@@ -95,8 +95,8 @@ async def awaited() -> None:
         task = asyncio.create_task(db.query_json("SELECT 1"))
         assert_type(await task, str)
         report(db.stats())
-        db.add_query_logger(lambda query: print(query.sql, query.total_us / 1000))
-        db.add_query_logger(lambda: None)  # type: ignore[arg-type, misc] # pyright: ignore[reportArgumentType]
+        db.add_statement_listener(lambda query: print(query.sql, query.total))
+        db.add_statement_listener(lambda: None)  # type: ignore[arg-type, misc] # pyright: ignore[reportArgumentType]
         db.fetchall()  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
     db = await flatwater.connect("app.db", attach={"other": "other.db"}, tuning={"journal": "keep", "queue": 100})
     tuning: flatwater.Tuning = {"live_poll": datetime.timedelta(seconds=1), "leases": False}
@@ -162,10 +162,10 @@ def register(functions: flatwater.Functions) -> None:
 
 
 async def with_functions() -> None:
-    async with flatwater.connect("app.db", on_connect=register, load_extension="vec0") as db:
+    async with flatwater.connect("app.db", functions=register, load_extension="vec0") as db:
         assert_type(db.create_function("double", 1, None), None)
         register(db)
-    with blocking.connect("app.db", on_connect=register, load_extension=["vec0", ("other", "init")]) as waiting:
+    with blocking.connect("app.db", functions=register, load_extension=["vec0", ("other", "init")]) as waiting:
         register(waiting)
 
 

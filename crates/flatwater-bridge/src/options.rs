@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use flatwater::Options;
 use flatwater::options::{
-    AutoVacuum, Checkpoint, CheckpointLimits, Durability, Fairness, GroupLimits, Inline, Journal, SecondCopy, TempStore,
+    AutoVacuum, Checkpoint, CheckpointLimits, Durability, Fairness, GroupLimits, Inline, Journal, TempStore,
 };
 
 use crate::nearest_name::unknown;
@@ -69,6 +69,13 @@ pub const OPTIONS: &[(&str, Set)] = &[
 
 /// What most programs leave as it is, by name: the methods of `Tuning`.
 pub const TUNING: &[(&str, Set)] = &[
+    ("allow_network_filesystem", |options, given| {
+        switch(&given).map(|value| options.tuning(|t| t.allow_network_filesystem(value)))
+    }),
+    ("allow_second_sqlite", |options, given| {
+        switch(&given).map(|value| options.tuning(|t| t.allow_second_sqlite(value)))
+    }),
+    ("assume_immutable", |options, given| switch(&given).map(|value| options.tuning(|t| t.assume_immutable(value)))),
     ("auto_vacuum", |options, given| match given {
         Given::Text(text) if text == "none" => Ok(options.tuning(|t| t.auto_vacuum(AutoVacuum::None))),
         Given::Text(text) if text == "full" => Ok(options.tuning(|t| t.auto_vacuum(AutoVacuum::Full))),
@@ -90,7 +97,6 @@ pub const TUNING: &[(&str, Set)] = &[
         true => Ok(options.tuning(|t| t.group(GroupLimits::default()))),
         false => Ok(options.tuning(|t| t.no_group())),
     }),
-    ("immutable", |options, given| switch(&given).map(|value| options.tuning(|t| t.immutable(value)))),
     ("inline", |options, given| match switch(&given)? {
         true => Ok(options.tuning(|t| t.inline(Inline::default()))),
         false => Ok(options.tuning(|t| t.inline(Inline::Never))),
@@ -104,9 +110,6 @@ pub const TUNING: &[(&str, Set)] = &[
     ("live_poll", |options, given| seconds(&given).map(|value| options.tuning(|t| t.live_poll(value)))),
     ("memory_limit", |options, given| count(&given).map(|value| options.tuning(|t| t.memory_limit(value)))),
     ("mmap_bytes", |options, given| count(&given).map(|value| options.tuning(|t| t.mmap_bytes(value)))),
-    ("network_filesystem", |options, given| {
-        switch(&given).map(|value| options.tuning(|t| t.network_filesystem(value)))
-    }),
     ("optimize_every", |options, given| seconds(&given).map(|value| options.tuning(|t| t.optimize_every(value)))),
     ("page_size", |options, given| {
         count(&given).map(|bytes| options.tuning(|t| t.page_size(u32::try_from(bytes).unwrap_or(u32::MAX))))
@@ -115,12 +118,6 @@ pub const TUNING: &[(&str, Set)] = &[
     ("read_limit", |options, given| seconds(&given).map(|value| options.tuning(|t| t.read_limit(value)))),
     ("reader_cache_bytes", |options, given| count(&given).map(|value| options.tuning(|t| t.reader_cache_bytes(value)))),
     ("result_limit", |options, given| count(&given).map(|value| options.tuning(|t| t.result_limit(value)))),
-    ("second_copy", |options, given| match given {
-        Given::Text(text) if text == "refuse" => Ok(options.tuning(|t| t.second_copy(SecondCopy::Refuse))),
-        Given::Text(text) if text == "warn" => Ok(options.tuning(|t| t.second_copy(SecondCopy::Warn))),
-        Given::Text(text) if text == "off" => Ok(options.tuning(|t| t.second_copy(SecondCopy::Off))),
-        _ => Err("\"refuse\", \"warn\" or \"off\""),
-    }),
     ("slow_statement", |options, given| seconds(&given).map(|value| options.tuning(|t| t.slow_statement(value)))),
     ("snapshot_age", |options, given| seconds(&given).map(|value| options.tuning(|t| t.snapshot_age(value)))),
     ("spill_bytes", |options, given| count(&given).map(|value| options.tuning(|t| t.spill_bytes(value)))),

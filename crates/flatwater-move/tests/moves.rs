@@ -388,7 +388,8 @@ fn of_two_runs_at_a_time_the_older_one_ends() {
         switch.await.unwrap();
         to.execute("DELETE FROM plain", ()).await.unwrap();
         let expected = content(&to).await;
-        assert!(copy.await.unwrap_err().message().contains("another copy or switch"));
+        let ended = copy.await.unwrap_err();
+        assert!(ended.message().contains("another copy or switch"), "{ended}");
         assert_eq!(content(&to).await, expected);
         // A switch that is in the middle when a copy comes is none.
         let (back, source) = (file(&folder.path().join("back.db")), &to);

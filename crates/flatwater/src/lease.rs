@@ -168,9 +168,9 @@ impl<S: Copy + PartialEq> Lease<S> {
 pub(crate) fn are_possible(options: &Options, journal: &str) -> bool {
     options.leases
         && journal == "wal"
-        && !options.immutable
+        && !options.assume_immutable
         && options.attach.is_empty()
-        && !options.network_filesystem
+        && !options.allow_network_filesystem
         && matches!(options.checkpoint, Checkpoint::Managed(_))
 }
 
@@ -183,7 +183,7 @@ mod tests {
     fn the_timers_thread_ends_no_lease_on_a_network_file_system() {
         let options = Options::new("a.db").tuning(|t| t.leases(true));
         assert!(are_possible(&options, "wal"));
-        assert!(!are_possible(&options.tuning(|t| t.network_filesystem(true)), "wal"));
+        assert!(!are_possible(&options.tuning(|t| t.allow_network_filesystem(true)), "wal"));
     }
 
     /// A read from `at` to `to` ms, at a state, with or without a release at its beginning and end, and the expected

@@ -154,7 +154,7 @@ export class Database extends Session {
   }
 
   /** Gives back at most so many free pages, and resolves with their number. It needs `autoVacuum: "incremental"`. */
-  incrementalVacuum(pages: number, options?: CallOptions): Promise<number> {
+  incrementalVacuum(pages = 0, options?: CallOptions): Promise<number> {
     if (!Number.isInteger(pages) || pages < 0) {
       return refused(misuse("the number of pages must be a whole number"));
     }

@@ -67,7 +67,7 @@ export interface Tuning {
   /** Commits writes that arrive together in one transaction. Each keeps its own result. Default true. */
   group?: boolean;
   /** Asserts that no process changes the file. Default false. */
-  immutable?: boolean;
+  assumeImmutable?: boolean;
   /** Runs statements that are known to be short in the call itself. Default true. */
   inline?: boolean;
   /** Switches the file to WAL, or keeps the mode that it has. Default `wal`. */
@@ -84,7 +84,7 @@ export interface Tuning {
   /** How much of the file is mapped into memory. Default 0. */
   mmapBytes?: number;
   /** Allows a file on a network file system, which only one machine may use. Default false. */
-  networkFilesystem?: boolean;
+  allowNetworkFilesystem?: boolean;
   /** How often the statistics of the query planner are brought up to date, and at the close. Default: never. */
   optimizeEvery?: number;
   /** The page size of a file that is created: a power of two from 512 to 65,536. Default 4,096. */
@@ -101,7 +101,7 @@ export interface Tuning {
    */
   resultLimit?: number;
   /** What happens if another SQLite library of this process has the file open. Default `refuse`. */
-  secondCopy?: "refuse" | "warn" | "off";
+  allowSecondSqlite?: boolean;
   /** How long a call takes that counts as slow. Default: no call is slow. */
   slowStatement?: number;
   /** How long a snapshot may be open. Default 300,000. */

@@ -60,6 +60,7 @@ export interface Native {
   writeBlob(blob: number, position: number, bytes: unknown, timeout: number, place: number): Answer;
   open(path: string, options: unknown): Answer;
   close(database: number, place: number): Answer;
+  closeAll(wait: number): Answer;
   run(
     operation: number,
     target: number,

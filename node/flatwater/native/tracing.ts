@@ -1,5 +1,5 @@
 /**
- * What programs are told of calls: the tracing channel `flatwater.query`, and NODE_DEBUG=flatwater.
+ * What programs are told of calls: the tracing channel `flatwater.statement`, and NODE_DEBUG=flatwater.
  *
  * Owns: the context of a call, and when its events are published. Invariants: without a subscriber nothing is noted and no clock is
  * read; a context has no bound value and no value of a result. Leaves out: what the engine measures, which it tells for each call that
@@ -14,10 +14,10 @@ import { debuglog } from "node:util";
 import { native } from "./addon.js";
 import { isFirst } from "./loop.js";
 
-/** One call, as the subscribers of the tracing channel `flatwater.query` get it. Times are in milliseconds, and there at its end. */
-export interface QueryContext {
+/** One call, as the subscribers of the tracing channel `flatwater.statement` get it. Times are in milliseconds, and there at its end. */
+export interface StatementEvent {
   /** The path of the database, as it was given to `open`. */
-  database: string;
+  path: string;
   /** The method, such as `query`; or `begin`, `commit` and `rollback`. */
   operation: string;
   /** The SQL. The values that are bound are not in it. */
@@ -43,7 +43,7 @@ export interface QueryContext {
   error?: unknown;
 }
 
-const channel: TracingChannel<QueryContext, QueryContext> = tracingChannel("flatwater.query");
+const channel: TracingChannel<StatementEvent, StatementEvent> = tracingChannel("flatwater.statement");
 const { start, end, asyncStart, asyncEnd, error: failed } = channel;
 
 /** True if somebody is told of calls. */
@@ -82,7 +82,7 @@ export class Origin {
 
 /** One call that is traced. */
 export class Trace {
-  private readonly context: QueryContext;
+  private readonly context: StatementEvent;
 
   constructor(
     private readonly origin: Origin,
@@ -90,7 +90,7 @@ export class Trace {
     sql: string | undefined,
     inTransaction: boolean,
   ) {
-    this.context = { database: origin.path, operation, sql, inTransaction };
+    this.context = { path: origin.path, operation, sql, inTransaction };
   }
 
   /** Makes the call, which never throws, and publishes its events. */
@@ -144,7 +144,7 @@ export class Trace {
 /** Writes a line if NODE_DEBUG names `flatwater`. */
 export const debug = debuglog("flatwater");
 
-function line({ operation, sql, ranOn, queue, lock, run, total, rows, changes, error }: QueryContext): string {
+function line({ operation, sql, ranOn, queue, lock, run, total, rows, changes, error }: StatementEvent): string {
   const ms = (time: number | undefined) => (time === undefined ? "-" : time.toFixed(2));
   const times = total === undefined ? "" : ` ${ms(total)} ms (queue ${ms(queue)}, lock ${ms(lock)}, run ${ms(run)})`;
   const facts = [
@@ -158,5 +158,5 @@ function line({ operation, sql, ranOn, queue, lock, run, total, rows, changes, e
 
 // Copies of this module have one channel.
 if (debug.enabled && isFirst) {
-  asyncEnd.subscribe((context) => debug("%s", line(context as QueryContext)));
+  asyncEnd.subscribe((context) => debug("%s", line(context as StatementEvent)));
 }

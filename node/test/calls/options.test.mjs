@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { open, setMaxOpen } from "../../dist/index.mjs";
-import { database } from "../support.mjs";
+import { join } from "node:path";
+import { open, process } from "../../dist/index.mjs";
+import { database, folder } from "../support.mjs";
 
 const refused = (call, message) => assert.rejects(async () => call(), { kind: "misuse", message });
 
@@ -82,6 +83,22 @@ test("a value of another form is refused", async (t) => {
   await refused(() => db.transaction({ timeout: 1 }, async () => {}), /a transaction takes a function/);
   await refused(() => open(5), /the path must be a string or a URL/);
   await refused(() => open(undefined), /the path must be a string or a URL/);
-  assert.throws(() => setMaxOpen("many"), { kind: "misuse" });
+  assert.throws(() => process.setMaxOpen("many"), { kind: "misuse" });
+  await refused(() => process.closeAll(), /wait must be a number of milliseconds/);
   assert.deepEqual(await db.query("SELECT 1 AS a"), [{ a: 1 }]);
+});
+
+test("all databases of the process are closed at once, and may be opened again", async (t) => {
+  const paths = ["a.db", "b.db"].map((name) => join(folder(t), name));
+  const databases = await Promise.all(paths.map((path) => open(path)));
+  const written = databases.map((db) => db.execute("CREATE TABLE t (a)"));
+  await process.closeAll(1_000);
+  await Promise.all(written);
+  for (const db of databases) {
+    await assert.rejects(db.query("SELECT a FROM t"), { kind: "closed", code: "FLATWATER_DATABASE_CLOSED" });
+    await db.close();
+  }
+  const again = await open(paths[0]);
+  assert.deepEqual(await again.query("SELECT a FROM t"), []);
+  await again.close();
 });

@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 import { test } from "node:test";
 import { database, ENDLESS, numbers, run } from "../support.mjs";
 
-const channel = tracingChannel("flatwater.query");
+const channel = tracingChannel("flatwater.statement");
 const { native } = createRequire(import.meta.url)("../../dist/native/addon.js");
 const NAMES = ["start", "end", "asyncStart", "asyncEnd", "error"];
 
@@ -34,7 +34,7 @@ test("a call has its events in order, with one context", async (t) => {
   assert.ok(events.every(([, other]) => other === context));
   const { queue, lock, run, total, ranOn, ...facts } = context;
   assert.deepEqual(facts, {
-    database: db.path,
+    path: db.path,
     operation: "query",
     sql: "SELECT ? AS a",
     inTransaction: false,
@@ -190,7 +190,7 @@ test("a subscriber that throws does not disturb the call", async () => {
     process.on("uncaughtException", (error) => console.log(error.message));
     const fails = (name) => () => { throw new Error(name); };
     const names = ["start", "end", "asyncStart", "asyncEnd"];
-    tracingChannel("flatwater.query").subscribe(Object.fromEntries(names.map((name) => [name, fails(name)])));
+    tracingChannel("flatwater.statement").subscribe(Object.fromEntries(names.map((name) => [name, fails(name)])));
     const db = await open(":memory:");
     console.log(await db.queryValue("SELECT 7"));
     await db.close();`);

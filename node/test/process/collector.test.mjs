@@ -112,7 +112,7 @@ const PROGRAMS = {
   "calls are traced": `
     const events = [];
     const subscriber = Object.fromEntries(["start", "end", "asyncStart", "asyncEnd", "error"].map((name) => [name, (context) => { gc(); events.push([name, context.operation]); }]));
-    const channel = tracingChannel("flatwater.query");
+    const channel = tracingChannel("flatwater.statement");
     channel.subscribe(subscriber);
     await awaited(db.query("SELECT 1"));
     await awaited(db.query("SELEC").catch(() => {}));

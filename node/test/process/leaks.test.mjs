@@ -82,7 +82,7 @@ test("memory does not grow with calls of any kind", async (t) => {
     import { createRequire } from "node:module";
     const { native } = createRequire(${JSON.stringify(import.meta.url)})("../../dist/native/addon.js");
     import { tracingChannel } from "node:diagnostics_channel";
-    const channel = tracingChannel("flatwater.query");
+    const channel = tracingChannel("flatwater.statement");
     const subscriber = { asyncEnd() {} };
     const db = await open(${JSON.stringify(`${folder(t)}/a.db`)});
     await db.executeScript(\`CREATE TABLE t (a); CREATE TABLE ten (x INTEGER PRIMARY KEY, y);

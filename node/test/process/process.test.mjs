@@ -39,7 +39,7 @@ const STATES = {
     const changes = db.live("SELECT id, a FROM u").changes(); await changes.next();
     await db.execute("UPDATE u SET a = a + 1"); changes.next();`,
   "calls are traced": `const { tracingChannel } = await import("node:diagnostics_channel");
-    tracingChannel("flatwater.query").subscribe({ asyncEnd() {}, error() {} });
+    tracingChannel("flatwater.statement").subscribe({ asyncEnd() {}, error() {} });
     db.query("${ENDLESS}").catch(() => {}); db.stream("${ENDLESS}").next();`,
   "many statements run": `db.executeMany("INSERT INTO t SELECT x + ? FROM (${ENDLESS.replace("count(*)", "x")})", [[1], [2]]).catch(() => {});`,
   "JSON is being written": `db.queryJson("${numbers(1_000_000)} SELECT x, 'text ' || x AS y FROM c").catch(() => {});`,

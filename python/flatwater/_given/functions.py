@@ -1,7 +1,8 @@
 """SQL functions and collations that are written in Python.
 
-Owns the methods that create and remove them: those of a database, and of what `on_connect` is called with. They do not
-block, and are the same whether calls are awaited or wait. Leaves out calling them, which the native part does.
+Owns the methods that create and remove them: those of a database, and of what the option `functions` is called with.
+They do not block, and are the same whether calls are awaited or wait. Leaves out calling them, which the native part
+does.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Functions:
         raise NotImplementedError
 
 
-NOT_YET = "there is nothing to remove in `on_connect`: what is created last has the name"
+NOT_YET = "there is nothing to remove in `functions`: what is created last has the name"
 
 
 class Collected(Functions):
@@ -112,11 +113,11 @@ class Collected(Functions):
 
 
 def collect(options: Any, as_sqlite3: bool) -> list[_native.NativeFunction]:
-    """Takes the option `on_connect`, and calls it for the functions that the database has when it is opened."""
-    on_connect = options.pop("on_connect", None)
+    """Takes the option `functions`, and calls it for the functions that the database has when it is opened."""
+    create = options.pop("functions", None)
     collected = Collected(as_sqlite3)
-    if on_connect is not None:
-        if not callable(on_connect):
-            raise TypeError('the option "on_connect" must be something that can be called')
-        on_connect(collected)
+    if create is not None:
+        if not callable(create):
+            raise TypeError('the option "functions" must be something that can be called')
+        create(collected)
     return collected.all

@@ -58,7 +58,7 @@ class Tuning(TypedDict, total=False):
     the lock. Default "auto"."""
     group: bool
     """Commits writes that arrive together in one transaction. Each keeps its own result. Default on."""
-    immutable: bool
+    assume_immutable: bool
     """Asserts that no process changes the file. Default off."""
     inline: bool
     """Runs statements that are known to be short in the await itself. Default on."""
@@ -74,7 +74,7 @@ class Tuning(TypedDict, total=False):
     snapshot. Default: no limit; 128 MiB for a file that is `untrusted`."""
     mmap_bytes: int
     """How much of the file is mapped into memory. Default 0."""
-    network_filesystem: bool
+    allow_network_filesystem: bool
     """Allows a file on a network file system, which only one machine may use. Default off."""
     optimize_every: Seconds
     """How often the statistics of SQLite's query planner are brought up to date, and when the database is closed.
@@ -90,7 +90,7 @@ class Tuning(TypedDict, total=False):
     result_limit: int
     """A statement ends if its result takes more than so many bytes; of a stream this counts for each fetch. Default: no
     limit; 64 MiB for a file that is `untrusted`."""
-    second_copy: Literal["refuse", "warn", "off"]
+    allow_second_sqlite: bool
     """What happens if another SQLite library of this process, such as that of the `sqlite3` module, has the file
     open. Default "refuse"."""
     slow_statement: Seconds
@@ -152,7 +152,7 @@ class Options(TypedDict, total=False):
     Default: none."""
     migrations: Iterable[tuple[str, str]] | AnyPath
     """Migrations to apply before the database is open: see `Database.migrate`. Default: none."""
-    on_connect: Callable[[Functions], object]
+    functions: Callable[[Functions], object]
     """Called by `connect`, before anything is opened, with what creates SQL functions and collations. The database has
     them when its migrations run. Default: none."""
     on_open: str | list[str]

@@ -45,7 +45,7 @@ class Opened(Functions):
         self._native = native
         self._path = path
         self._is_closed = False
-        self._loggers: list[Callable[[_native.LoggedQuery], object]] = []
+        self._loggers: list[Callable[[_native.StatementEvent], object]] = []
         executor._open(native)
         _open.add(self)
 
@@ -53,9 +53,9 @@ class Opened(Functions):
         """Returns what the database has done since it was opened, as dictionaries."""
         return self._native.stats()
 
-    def add_query_logger(self, logger: Callable[[_native.LoggedQuery], object]) -> None:
-        """Calls `logger` with a `LoggedQuery` for each call of this database that ends: a statement, a batch, a whole
-        stream, the beginning and the end of a transaction. It does not report calls that began before.
+    def add_statement_listener(self, logger: Callable[[_native.StatementEvent], object]) -> None:
+        """Calls `logger` with a `StatementEvent` for each call of this database that ends: a statement, a batch, a
+        whole stream, the beginning and the end of a transaction. It does not report calls that began before.
 
         The event loop calls it, soon after the call has ended, with the context variables of its task; a thread without
         a loop calls it before the call returns. An exception in it is logged. Without a logger nothing is measured. A
@@ -65,7 +65,7 @@ class Opened(Functions):
             self._loggers.append(logger)
         self._native.log_queries(_logging.teller(self))
 
-    def remove_query_logger(self, logger: Callable[[_native.LoggedQuery], object]) -> None:
+    def remove_statement_listener(self, logger: Callable[[_native.StatementEvent], object]) -> None:
         """Removes `logger`. Succeeds if it was not added."""
         if logger in self._loggers:
             self._loggers.remove(logger)

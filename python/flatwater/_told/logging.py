@@ -1,7 +1,7 @@
-"""What the package reports: records of the logger "flatwater", and the calls of query loggers.
+"""What the package reports: records of the logger "flatwater", and the calls of statement listeners.
 
-Owns the form of the records, and where a query logger runs. The engine reports on any thread; loggers run on a thread
-of Python: that of an event loop, or one whose call waits. Invariant: an exception in a logger harms no call.
+Owns the form of the records, and where a statement listener runs. The engine reports on any thread; listeners run on a
+thread of Python: that of an event loop, or one whose call waits. Invariant: an exception in a logger harms no call.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from .. import _native
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from .._native import LoggedQuery
+    from .._native import StatementEvent
 
     class _HasLoggers(Protocol):
         """An open database, as far as its loggers go."""
 
-        _loggers: list[Callable[[LoggedQuery], object]]
+        _loggers: list[Callable[[StatementEvent], object]]
 
 
 log = logging.getLogger("flatwater")
@@ -46,16 +46,16 @@ def write(told: list[tuple[int, str, str, list[tuple[str, Any]]]], lost: int) ->
 
 
 def check(logger: Any) -> None:
-    """Refuses what cannot be a query logger."""
+    """Refuses what cannot be a statement listener."""
     if not callable(logger) or inspect.iscoroutinefunction(logger):
-        raise TypeError("a query logger must be a plain function of one argument; it may create a task")
+        raise TypeError("a statement listener must be a plain function of one argument; it may create a task")
 
 
-def teller(opened: _HasLoggers) -> Callable[[LoggedQuery], None]:
+def teller(opened: _HasLoggers) -> Callable[[StatementEvent], None]:
     """Returns what the native part calls with every query of a database, which it does not keep alive."""
     known = weakref.ref(opened)
 
-    def tell(query: LoggedQuery) -> None:
+    def tell(query: StatementEvent) -> None:
         opened = known()
         if opened is None:
             return
@@ -70,11 +70,11 @@ def teller(opened: _HasLoggers) -> Callable[[LoggedQuery], None]:
     return tell
 
 
-def _call(opened: _HasLoggers, logger: Callable[[LoggedQuery], object], query: LoggedQuery) -> None:
+def _call(opened: _HasLoggers, logger: Callable[[StatementEvent], object], query: StatementEvent) -> None:
     # It may have been removed meanwhile.
     if logger not in opened._loggers:
         return
     try:
         logger(query)
     except Exception:
-        log.exception("a query logger raised: %r", logger)
+        log.exception("a statement listener raised: %r", logger)

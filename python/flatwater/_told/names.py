@@ -42,7 +42,7 @@ _HINTS = {
     "lastrowid": "the result of `execute` has `last_insert_rowid`",
     "rowcount": "the result of `execute` has `changes`",
     "total_changes": "the result of `execute` has `changes`; `db.connection()` has it",
-    "set_trace_callback": "use `db.add_query_logger`; `db.connection()` has it",
+    "set_trace_callback": "use `db.add_statement_listener`; `db.connection()` has it",
     "interrupt": "cancel the task, or give the call a `timeout`; `db.connection()` has it",
     "blobopen": "use `{async_}with db.open_blob(table, column, rowid) as blob`",
     "deserialize": 'use `flatwater.connect(":memory:", deserialize=data)`',
@@ -81,9 +81,9 @@ _OF_CONNECTION = {
     "snapshot": "use `{async_}with db.snapshot()`",
 }
 
-# Of what `on_connect` is called with.
+# Of what the option `functions` is called with.
 _OF_FUNCTIONS = {
-    name: "no SQL runs in `on_connect`; use the option `on_open` for a PRAGMA, `migrations` for the schema"
+    name: "no SQL runs in `functions`; use the option `on_open` for a PRAGMA, `migrations` for the schema"
     for name in ("execute", "executescript", "executemany", "cursor", "commit", "query")
 }
 
@@ -146,7 +146,7 @@ _OPTIONS = {
     "iter_chunk_size": "a stream chooses the size of its batches",
     "loop": "a database belongs to no event loop",
     "max_open": "it is for the whole process: `flatwater.process.set_max_open(databases)`",
-    "on_statement": "use `db.add_query_logger`",
+    "on_statement": "use `db.add_statement_listener`",
 }
 
 
@@ -201,7 +201,7 @@ def of_batches(owner: object, name: str, *, blocking: bool = False) -> NoReturn:
 
 
 def of_functions(owner: object, name: str) -> NoReturn:
-    """The same for what `on_connect` is called with."""
+    """The same for what the option `functions` is called with."""
     no_attribute(owner, name, hints=_OF_FUNCTIONS)
 
 

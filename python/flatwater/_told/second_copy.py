@@ -26,7 +26,7 @@ def opens(database: Any) -> None:
         path = _path_of(path)
     if _native.refuses_second_copy(path):
         message = f"{path} is open in this process, and the sqlite3 module is another SQLite library: it would release"
-        hint = "use `flatwater.blocking`, another process, or close it here; the `tuning=` key `second_copy` decides"
+        hint = "use `flatwater.blocking`, another process, or close it; `tuning=` key `allow_second_sqlite` allows both"
         raise misuse(f"{message} the locks", hint, "second_sqlite")
 
 

@@ -165,7 +165,9 @@ class FlatwaterConnection(AsyncAdapt_terminate, AsyncAdapt_dbapi_connection):
             message = (
                 f"FOREIGN KEY constraint failed: {len(broken)} row(s), such as rowid {rowid} of {table}, miss {parent}"
             )
-            raise make("ForeignKeyViolation", message, "constraint", sqlite=FOREIGN_KEY)
+            constraint: tuple[str, str | None, list[str], str | None] = ("foreign_key", table, [], None)
+            code = (787, "SQLITE_CONSTRAINT_FOREIGNKEY")
+            raise make("ForeignKeyViolation", message, "constraint", sqlite=code, constraint=constraint)
         if not self._logical.has_nothing_to_end:
             await_(awaited(self._logical.commit()))
         self._turn_keys_on()

@@ -33,7 +33,7 @@ use crate::handles::connection::NativeConnection;
 use crate::handles::live::{NativeLive, Pace};
 use crate::results::shape::Shape;
 use crate::told::errors::{raised, unexpected};
-use crate::told::logged_query;
+use crate::told::statement_event;
 use crate::waiting::call::Body;
 use crate::waiting::owners;
 use crate::waiting::pending::Pending;
@@ -231,7 +231,7 @@ impl NativeDatabase {
 
     /// Calls `tell` with every call of this database that ends, or nobody.
     fn log_queries(&self, tell: Option<Py<PyAny>>) {
-        set_listener(self.session(), tell.map(logged_query::listener));
+        set_listener(self.session(), tell.map(statement_event::listener));
     }
 
     /// Returns the native side of live queries, whose results are of one snapshot. Nothing begins.

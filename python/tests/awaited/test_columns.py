@@ -280,7 +280,7 @@ async def test_any_thread_reads_and_releases_a_stream():
 async def test_a_query_logger_is_told_its_name(file):
     told: list[str] = []
     async with flatwater.connect(file) as db:
-        db.add_query_logger(lambda query: told.append(query.operation))
+        db.add_statement_listener(lambda query: told.append(query.operation))
         await db.query_columns("SELECT 1")
         await asyncio.sleep(0)
     assert told == ["query_columns"]

@@ -287,11 +287,11 @@ async def test_what_few_programs_set_is_in_tuning(file):
     for wrong, said in [
         ({"queue": 10}, 'the option "queue" is not a keyword: pass it as tuning={"queue": ...}'),
         ({"queue": None}, 'the option "queue" is not a keyword: pass it as tuning={"queue": ...}'),
-        ({"second_cpy": "off"}, 'did you mean tuning={"second_copy": ...}?'),
+        ({"allow_second_sqlit": True}, 'did you mean tuning={"allow_second_sqlite": ...}?'),
         ({"tuning": {"qeue": 10}}, 'no key of `tuning` "qeue"; did you mean "queue"?'),
         ({"tuning": {"qeue": None}}, 'no key of `tuning` "qeue"; did you mean "queue"?'),
         ({"tuning": {"readers": 2}}, '"readers" is not a key of `tuning`: pass it as the keyword readers=...'),
-        ({"tuning": {"nonsense": 2}}, "there are: auto_vacuum, checkpoint, "),
+        ({"tuning": {"nonsense": 2}}, "there are: allow_network_filesystem, "),
         ({"tuning": {"max_open": 2}}, "`flatwater.process.set_max_open"),
         ({"tuning": {"queue": "long"}}, '"queue" must be a non-negative number'),
         ({"tuning": "queue"}, 'the option "tuning" must be a dict'),

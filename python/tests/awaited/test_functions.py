@@ -47,7 +47,7 @@ async def test_what_may_be_a_parameter_may_be_a_result(place):
     noon = datetime.datetime(2024, 2, 29, 12, 0, tzinfo=datetime.timezone(datetime.timedelta(hours=2)))
     for options, stored in [({}, "2024-02-29 10:00:00"), ({"datetimes": "sqlite3"}, "2024-02-29 12:00:00+02:00")]:
         async with flatwater.connect(
-            place, on_connect=lambda functions: functions.create_function("early", 0, lambda: noon), **options
+            place, functions=lambda functions: functions.create_function("early", 0, lambda: noon), **options
         ) as db:
             for name, result, expected in [
                 ("truth", True, 1),
@@ -130,13 +130,13 @@ async def test_what_is_created_again_is_the_same(file):
         functions.create_function("same", 1, str, deterministic=True)
         functions.create_aggregate("total_of", 1, Sum)
 
-    async with flatwater.connect(file, on_connect=setup) as db:
+    async with flatwater.connect(file, functions=setup) as db:
         await db.executescript("CREATE TABLE t (a); INSERT INTO t VALUES (1)")
         async with db.live("SELECT total_of(a) FROM t") as results:
             assert (await anext(results))[0][0] == 1
             before = db.stats()["live"]["everything"]
             for _ in range(5):
-                async with flatwater.connect(file, on_connect=setup) as again:
+                async with flatwater.connect(file, functions=setup) as again:
                     await again.query("SELECT same(a) FROM t")
             assert db.stats()["live"]["everything"] == before, "no function changed, and so no result"
             db.create_function("another", 0, int)
@@ -634,11 +634,11 @@ async def test_a_schema_with_functions_works_and_says_what_is_missing(file):
         ("1", "CREATE TABLE t (a TEXT COLLATE downwards CHECK (words(a) < 4), n AS (words(a)) STORED)"),
         ("2", "INSERT INTO t (a) VALUES ('one'), ('one two'); CREATE INDEX i ON t (words(a), a)"),
     ]
-    async with flatwater.connect(file, on_connect=setup, migrations=migrations) as db:
+    async with flatwater.connect(file, functions=setup, migrations=migrations) as db:
         assert await db.query("SELECT a, n FROM t ORDER BY a", into=tuple) == [("one two", 2), ("one", 1)]
         with pytest.raises(flatwater.IntegrityError, match="CHECK"):
             await db.execute("INSERT INTO t (a) VALUES ('one two three four')")
-        again = await flatwater.connect(file, on_connect=setup, migrations=migrations)
+        again = await flatwater.connect(file, functions=setup, migrations=migrations)
         assert await again.query_value("SELECT n FROM t WHERE words(a) = 2") == 2
         await again.close()
         db.create_function("any", 1, lambda value: value)
@@ -648,7 +648,7 @@ async def test_a_schema_with_functions_works_and_says_what_is_missing(file):
         assert await db.query_value("SELECT count(*) FROM t") == 2
         with pytest.raises(flatwater.OperationalError) as raised:
             await db.execute("INSERT INTO t (a) VALUES ('x')")
-        assert "`db.create_function`" in raised.value.hint and "`on_connect`" in raised.value.hint
+        assert "`db.create_function`" in raised.value.hint and "`functions`" in raised.value.hint
         db.create_function("words", 1, lambda text: len(text.split()), deterministic=True)
         db.create_collation("downwards", reversed_order)
         await db.execute("DROP TABLE t")
@@ -668,13 +668,13 @@ async def test_on_connect_has_functions_and_says_what_sets_the_rest(place):
             with pytest.raises(AttributeError, match=hint):
                 getattr(functions, name)
 
-    async with flatwater.connect(place, on_connect=setup) as db:
+    async with flatwater.connect(place, functions=setup) as db:
         assert len(called) == 1
         assert await db.query_one("SELECT total_of(3), moving(4)") == (3, 4)
-    with pytest.raises(TypeError, match="on_connect"):
-        flatwater.connect(place, on_connect="setup")
+    with pytest.raises(TypeError, match="functions"):
+        flatwater.connect(place, functions="setup")
     with pytest.raises(ZeroDivisionError):
-        flatwater.connect(place, on_connect=lambda functions: 1 / 0)
+        flatwater.connect(place, functions=lambda functions: 1 / 0)
 
 
 async def test_a_live_query_follows_its_functions(file):

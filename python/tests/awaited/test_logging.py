@@ -1,4 +1,4 @@
-"""Query loggers, and the records of the logger "flatwater"."""
+"""Statement listeners, and the records of the logger "flatwater"."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def until(condition):
 async def logged(db, count):
     """Adds a logger. Returns its list, and what waits until that is so long."""
     queries = []
-    db.add_query_logger(queries.append)
+    db.add_statement_listener(queries.append)
 
     async def wait():
         await until(lambda: len(queries) >= count)
@@ -61,8 +61,8 @@ async def test_each_call_is_logged_once_with_its_numbers(place):
         assert not any(query.error or query.is_slow for query in queries)
         for query in queries:
             assert query.ran_on in ("caller", "reader", "writer", "group")
-            assert 0 < query.total_us and query.queue_us + query.lock_us + query.run_us <= query.total_us
-        assert repr(queries[1]).startswith('<flatwater.LoggedQuery query "SELECT a FROM t": ')
+            assert 0 < query.total and query.queue + query.lock + query.run <= query.total
+        assert repr(queries[1]).startswith('<flatwater.StatementEvent query "SELECT a FROM t": ')
         if place != ":memory:":
             assert str(queries[0].path).endswith("test.db")
 
@@ -103,7 +103,7 @@ async def test_a_logger_is_called_by_the_loop_with_the_context_of_the_task(place
     user = contextvars.ContextVar("user")
     async with flatwater.connect(place) as db:
         called = []
-        db.add_query_logger(lambda query: called.append((threading.get_ident(), user.get())))
+        db.add_statement_listener(lambda query: called.append((threading.get_ident(), user.get())))
 
         async def ask(name):
             user.set(name)
@@ -120,21 +120,21 @@ async def test_a_logger_that_was_removed_is_not_called_any_more(place):
 
         def once(query):
             calls.append("once")
-            db.remove_query_logger(once)
+            db.remove_statement_listener(once)
 
         def second(query):
             calls.append("second")
 
         for logger in [once, second, once]:
-            db.add_query_logger(logger)
+            db.add_statement_listener(logger)
         for _ in range(3):
             await db.query("SELECT 1")
         await until(lambda: calls.count("second") == 3)
         assert calls.count("once") == 1
         # The call of the logger is on its way, and nobody has it called any more.
         await db.query("SELECT 1")
-        db.remove_query_logger(second)
-        db.remove_query_logger(second)
+        db.remove_statement_listener(second)
+        db.remove_statement_listener(second)
         await db.query("SELECT 1")
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -148,11 +148,11 @@ async def test_a_logger_that_raises_harms_nothing_and_is_reported(place, caplog)
         def broken(query):
             raise ValueError("planted")
 
-        db.add_query_logger(broken)
-        db.add_query_logger(queries.append)
+        db.add_statement_listener(broken)
+        db.add_statement_listener(queries.append)
         assert await db.query_value("SELECT 7") == 7
         await until(lambda: queries)
-        (record,) = [record for record in caplog.records if "a query logger raised" in record.getMessage()]
+        (record,) = [record for record in caplog.records if "a statement listener raised" in record.getMessage()]
         assert record.name == "flatwater"
         assert "planted" in str(record.exc_info[1])
 
@@ -165,13 +165,13 @@ async def test_a_logger_is_a_plain_function(place):
 
         for wrong in [logger, None, "print"]:
             with pytest.raises(TypeError, match="a plain function"):
-                db.add_query_logger(wrong)
+                db.add_statement_listener(wrong)
         assert await db.query_value("SELECT 1") == 1
 
 
 async def test_a_logger_that_refers_to_its_database_does_not_keep_it(place):
     db = await flatwater.connect(place)
-    db.add_query_logger(functools.partial(print, db))
+    db.add_statement_listener(functools.partial(print, db))
     await db.query("SELECT 1")
     await db.close()
     await asyncio.sleep(0)
@@ -189,7 +189,7 @@ def test_a_logger_of_several_loops_is_called_in_each(file):
     async def main():
         async with flatwater.connect(file) as db:
             called = []
-            db.add_query_logger(lambda query: called.append(threading.get_ident()))
+            db.add_statement_listener(lambda query: called.append(threading.get_ident()))
             tasks = [asyncio.to_thread(asyncio.run, ask(db, thread)) for thread in range(4)]
             await asyncio.gather(*tasks)
             assert len(called) == 400 and threading.get_ident() not in called
@@ -202,14 +202,14 @@ def test_without_a_loop_a_logger_is_called_before_the_call_returns(place, caplog
 
     with blocking.connect(place) as db:
         queries = []
-        db.add_query_logger(queries.append)
+        db.add_statement_listener(queries.append)
         db.execute("CREATE TABLE t (a)")
         assert [query.operation for query in queries] == ["execute"]
         with pytest.raises(flatwater.OperationalError):
             db.query("SELECT * FROM nowhere")
         assert [query.error for query in queries] == [None, "sql"]
         # What a logger asks of the database is not logged.
-        db.add_query_logger(lambda query: db.query_value("SELECT 1"))
+        db.add_statement_listener(lambda query: db.query_value("SELECT 1"))
         db.query("SELECT a FROM t")
         assert len(queries) == 3 and not caplog.records
 
@@ -250,12 +250,12 @@ async def test_the_level_says_what_is_logged(file, caplog):
 
 
 async def test_a_second_library_is_logged(file, caplog):
-    async with flatwater.connect(file, tuning={"second_copy": "warn"}) as db:
+    async with flatwater.connect(file, tuning={"allow_second_sqlite": True}) as db:
         await db.execute("CREATE TABLE t (a)")
         other = sqlite3.connect(file)
         try:
             other.execute("SELECT * FROM t").fetchall()
-            async with flatwater.connect(file, tuning={"second_copy": "warn"}) as again:
+            async with flatwater.connect(file, tuning={"allow_second_sqlite": True}) as again:
                 await again.execute("INSERT INTO t VALUES (1)")
                 await until(lambda: any("another SQLite library" in record.getMessage() for record in caplog.records))
         finally:

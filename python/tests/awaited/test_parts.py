@@ -187,8 +187,8 @@ async def test_rows_of_a_write_come_when_it_is_committed(file):
 
 async def test_a_result_in_parts_is_one_query_for_loggers(file):
     async with flatwater.connect(file) as db:
-        logged: list[flatwater.LoggedQuery] = []
-        db.add_query_logger(logged.append)
+        logged: list[flatwater.StatementEvent] = []
+        db.add_statement_listener(logged.append)
         await db.query(of_width(3, 10_000), into=tuple)
         await asyncio.sleep(0)
         assert [(query.rows, query.ran_on) for query in logged] == [(10_000, "reader")]

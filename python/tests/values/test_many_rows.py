@@ -96,7 +96,7 @@ def test_a_snapshot_refuses_it_and_a_list_is_one_call(db):
     logged = []
     with db.snapshot() as snapshot, pytest.raises(flatwater.ProgrammingError):
         snapshot.executemany(INSERT, ((n,) for n in range(MANY)))
-    db.add_query_logger(lambda query: logged.append(query.operation))
+    db.add_statement_listener(lambda query: logged.append(query.operation))
     db.executemany(INSERT, [(n,) for n in range(MANY)])
     db.executemany("DELETE FROM t WHERE a = ?", ((n,) for n in range(5)))
     assert logged == ["executemany"] * 2
@@ -110,7 +110,7 @@ def test_the_transaction_is_used_again_and_again_by_a_slow_generator(db, monkeyp
     """Which is idle for as long as a row takes, not a part."""
     logged = []
     monkeypatch.setattr(blocking, "TURN", 0)
-    db.add_query_logger(lambda query: logged.append((query.operation, query.changes)))
+    db.add_statement_listener(lambda query: logged.append((query.operation, query.changes)))
     assert db.executemany(INSERT, ((n,) for n in range(blocking.PART + 3))) == blocking.PART + 3
     many = [changes for operation, changes in logged if operation == "executemany"]
     assert many == [blocking.PART, 1, 1, 1]

@@ -1,5 +1,6 @@
 //! Waiting for a time: points in time beyond the range of the clock, and how long a worker polls for the next request before it
-//! sleeps. `timer` has the alarms, `recurring` one that comes again.
+//! sleeps. `timer` has the alarms, `recurring` one that comes again, `limit`
+//! the time of a call.
 //!
 //! Owns: the decision to poll, from the gaps measured so far. Waking a sleeping thread takes tens of microseconds, longer than
 //! a small write; a caller that awaits one write after the other sends the next one within that time. So a worker whose
@@ -7,6 +8,7 @@
 //! at once. Invariant: an idle worker polls once, for at most `LONGEST`, and then sleeps until it is woken. Pure,
 //! except for `look`, which runs on the worker's thread. Leaves out: sleeping.
 
+pub mod limit;
 pub mod recurring;
 pub mod timer;
 

@@ -2,7 +2,7 @@
 //! nothing is lost where we do, and that it is noticed.
 
 use flatwater::ErrorKind;
-use flatwater::options::{Durability, SecondCopy};
+use flatwater::options::Durability;
 use second_sqlite::Connection as Second;
 
 use crate::support::{COUNT, INSERT, TestFile, count, is_alone_in_process, rows, wait_until, while_writing};
@@ -57,7 +57,7 @@ fn nothing_acknowledged_is_lost_when_the_second_library_closes_the_file() {
     }
     for durability in [Durability::Normal, Durability::Full] {
         let file = TestFile::new();
-        let options = file.options().durability(durability).tuning(|t| t.second_copy(SecondCopy::Off));
+        let options = file.options().durability(durability).tuning(|t| t.allow_second_sqlite(true));
         let db = options.open().wait().unwrap();
         let acknowledged = while_writing(&db, |another_round| {
             for _ in 0..5 {
@@ -80,8 +80,8 @@ fn nothing_acknowledged_is_lost_when_the_second_library_closes_the_file() {
 }
 
 #[test]
-fn a_second_library_that_was_there_before_is_refused_counted_or_ignored() {
-    if !is_alone_in_process("second_copy::a_second_library_that_was_there_before_is_refused_counted_or_ignored") {
+fn a_second_library_that_was_there_before_is_refused_or_counted() {
+    if !is_alone_in_process("second_copy::a_second_library_that_was_there_before_is_refused_or_counted") {
         return;
     }
     let file = TestFile::new();
@@ -93,13 +93,11 @@ fn a_second_library_that_was_there_before_is_refused_counted_or_ignored() {
     assert!(error.message().contains(second_sqlite::LIBRARY), "{error}");
     second.execute(INSERT);
     assert_eq!(file.visit(), 2, "the refused open took nothing away from the other library");
-    for (what, counts) in [(SecondCopy::Warn, true), (SecondCopy::Off, false)] {
-        let db = file.options().tuning(|t| t.second_copy(what)).open().wait().unwrap();
-        assert_eq!(db.stats().second_copies > 0, counts, "{what:?}");
-        db.execute(INSERT, ()).wait().unwrap();
-        db.close().wait().unwrap();
-    }
-    assert_eq!(second.integer(COUNT), Some(4));
+    let db = file.options().tuning(|t| t.allow_second_sqlite(true)).open().wait().unwrap();
+    assert!(db.stats().second_copies > 0);
+    db.execute(INSERT, ()).wait().unwrap();
+    db.close().wait().unwrap();
+    assert_eq!(second.integer(COUNT), Some(3));
 }
 
 #[test]
@@ -142,27 +140,27 @@ fn closing_takes_nothing_away_from_a_second_library() {
     if !is_alone_in_process("second_copy::closing_takes_nothing_away_from_a_second_library") {
         return;
     }
-    for what in [SecondCopy::Refuse, SecondCopy::Warn, SecondCopy::Off] {
+    for allowed in [false, true] {
         let file = TestFile::new();
-        let db = file.options().tuning(|t| t.second_copy(what)).open().wait().unwrap();
+        let db = file.options().tuning(|t| t.allow_second_sqlite(allowed)).open().wait().unwrap();
         for _ in 0..50 {
             db.execute(INSERT, ()).wait().unwrap();
         }
         let second = Second::open(&file.path());
         db.close().wait().unwrap();
-        assert!(file.has_wal(), "{what:?}");
+        assert!(file.has_wal(), "allowed: {allowed}");
         let mut expected = 50;
         for round in 0..3 {
             for _ in 0..50 {
                 second.execute(INSERT);
             }
             expected += 50;
-            assert_eq!(file.visit(), expected, "{what:?}, round {round}");
+            assert_eq!(file.visit(), expected, "allowed: {allowed}, round {round}");
         }
         drop(second);
-        assert_eq!(file.visit(), expected, "{what:?}");
+        assert_eq!(file.visit(), expected, "allowed: {allowed}");
         file.open().close().wait().unwrap();
-        assert!(!file.has_wal(), "{what:?}: nobody holds it any more");
+        assert!(!file.has_wal(), "allowed: {allowed}: nobody holds it any more");
     }
 }
 

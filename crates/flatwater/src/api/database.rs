@@ -4,7 +4,7 @@
 //! requests are served, and on which thread.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::api::call::Call;
 use crate::api::prepared::{Prepared, prepare};
@@ -71,7 +71,16 @@ impl Database {
     #[doc(alias = "timeout")]
     #[must_use]
     pub fn with_timeout(&self, timeout: Duration) -> Self {
-        of(self, with_options(&self.session, |options| options.timeout = Some(timeout)))
+        of(self, with_options(&self.session, |options| options.time = options.time.with_timeout(Some(timeout))))
+    }
+
+    /// Returns a handle whose calls fail with `Timeout` if they do not finish by then, however many they are: one deadline for
+    /// all that a request of a service does. Its transactions, snapshots and prepared statements have the same deadline; after
+    /// it a transaction is not committed. A [`Call::timeout`] may end a call earlier. Otherwise as
+    /// [`with_timeout`](Self::with_timeout).
+    #[must_use]
+    pub fn with_deadline(&self, deadline: Instant) -> Self {
+        of(self, with_options(&self.session, |options| options.time = options.time.with_deadline(deadline)))
     }
 
     /// Returns a handle whose [`query_json`](Session::query_json) writes rows as `options` say. Its transactions and prepared

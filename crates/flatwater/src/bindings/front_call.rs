@@ -171,7 +171,7 @@ impl FrontCall {
 
     /// See [`Call::timeout`].
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.call.set_option(|options| options.timeout = Some(timeout));
+        self.call.set_option(|options| options.time = options.time.with_timeout(Some(timeout)));
         self
     }
 
@@ -185,7 +185,7 @@ impl FrontCall {
     #[must_use]
     pub fn hold(&self, mailbox: &Arc<dyn Mailbox>, token: u64) -> Held {
         let since = Instant::now();
-        let timeout = self.call.caller.as_ref().and_then(|caller| caller.options.timeout);
+        let timeout = self.call.caller.as_ref().and_then(|caller| caller.options.time.left());
         let deadline = timeout.map(|timeout| later(since, timeout));
         let alarm = deadline.map(|deadline| {
             let mailbox = mailbox.clone();
@@ -200,7 +200,7 @@ impl FrontCall {
     /// The call is held no more: its next poll begins it.
     pub fn release(&mut self, held: &Held) {
         let waited = held.since.elapsed();
-        self.call.set_option(|options| options.timeout = options.timeout.map(|time| time.saturating_sub(waited)));
+        self.call.set_option(|options| options.time = options.time.after(waited));
     }
 }
 

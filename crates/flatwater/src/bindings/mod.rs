@@ -116,7 +116,7 @@ impl Target {
 
     /// The same, whose calls have a deadline.
     pub fn timeout(&self, timeout: Duration) -> Self {
-        Self(with_options(&self.0, |options| options.timeout = Some(timeout)))
+        Self(with_options(&self.0, |options| options.time = options.time.with_timeout(Some(timeout))))
     }
 
     /// The same, whose `execute_many` and `batch` keep what is before a row or a statement that fails, in a transaction or on a
@@ -275,7 +275,7 @@ pub fn listen(on: &Target, listener: Option<Hear>) {
 }
 
 /// Returns true if this process has the file open in order to write, and another SQLite library must not open it here
-/// ([`Tuning::second_copy`](crate::options::Tuning::second_copy)). Reads the file's identity.
+/// ([`Tuning::allow_second_sqlite`](crate::options::Tuning::allow_second_sqlite)). Reads the file's identity.
 pub fn refuses_second_copy(path: &Path) -> bool {
     registry::refuses_second_copy(path)
 }

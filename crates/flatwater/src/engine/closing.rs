@@ -222,7 +222,7 @@ impl Engine {
 /// has no commits, which it would copy into the file. Where somebody else uses the file, or it cannot be written, they stay.
 fn remove_empty_wals(options: &Options) {
     let attached = options.attach.iter().filter(|attached| !attached.immutable).map(|attached| &attached.path);
-    let main = (!options.immutable).then_some(&options.path);
+    let main = (!options.assume_immutable).then_some(&options.path);
     for path in main.into_iter().chain(attached) {
         let is_empty = std::fs::metadata(beside(path, "-wal")).is_ok_and(|wal| wal.len() == 0);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;

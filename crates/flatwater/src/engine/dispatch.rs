@@ -65,10 +65,11 @@ impl Caller {
     /// borrowed for that; it moves if it has to be sent.
     pub(crate) fn begin(&self, work: &Work) -> Begun<'_> {
         let route = self.may_begin().and_then(|()| self.route(work));
+        let time = self.options.time.left();
         match route {
             Err(error) => Begun::Answered(Err(error), None),
-            Ok(_) if self.options.timeout == Some(Duration::ZERO) => Begun::Answered(Err(too_late()), None),
-            Ok(route) if self.options.timeout.is_some_and(|timeout| timeout < SHORTEST) => Begun::ToSend(route),
+            Ok(_) if time == Some(Duration::ZERO) => Begun::Answered(Err(too_late()), None),
+            Ok(route) if time.is_some_and(|time| time < SHORTEST) => Begun::ToSend(route),
             // A write in a snapshot is refused by a worker.
             Ok(route) if self.inside.is_some() && self.options.read_only && !work.describe().only_reads() => {
                 Begun::ToSend(route)

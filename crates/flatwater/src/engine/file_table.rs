@@ -17,7 +17,7 @@ use super::{Engine, parking};
 use crate::file::guard;
 use crate::file::identity::FileId;
 use crate::file::second_library::mappings;
-use crate::options::{Options, SecondCopy};
+use crate::options::Options;
 use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::thread::background;
 use flatwater_base::time::later;
@@ -64,7 +64,7 @@ pub(super) fn look_again() {
 
 impl Entry {
     pub(super) fn new(state: FileState, engine: Weak<Engine>, options: &Options) -> Self {
-        let is_guarded = options.second_copy == SecondCopy::Refuse && !options.read_only;
+        let is_guarded = !options.allow_second_sqlite && !options.read_only;
         Self { state, engine, undelivered: 0, is_guarded }
     }
 

@@ -60,9 +60,9 @@ impl Handle {
         prepare_child()?;
         let options = options.resolve()?;
         let (read_only, timeout) = (options.read_only, options.timeout);
-        if !options.network_filesystem {
+        if !options.allow_network_filesystem {
             let attached = options.attach.iter().filter(|attached| !attached.immutable).map(|attached| &*attached.path);
-            let main = (!options.immutable).then_some(&*options.path);
+            let main = (!options.assume_immutable).then_some(&*options.path);
             let mut files = main.into_iter().chain(attached).filter(|path| path.as_os_str() != MEMORY);
             files.try_for_each(refuse_network)?;
         }
@@ -129,7 +129,7 @@ impl Handle {
 
     /// Returns the options that a call takes from its handle.
     pub(crate) fn call_options(&self) -> CallOptions {
-        CallOptions { read_only: self.read_only, timeout: self.timeout, ..CallOptions::default() }
+        CallOptions { read_only: self.read_only, ..CallOptions::within(self.timeout) }
     }
 
     /// Sets who is told of the calls of this handle that end from now on, if they began while somebody listened.

@@ -155,7 +155,7 @@ pub(crate) fn left_behind(path: &Path, what: &str) {
     event!(warn, path, { db.query.text = what, }, "a close has returned although something is still running");
 }
 
-/// Another SQLite library in this process has the file open, which `SecondCopy::Warn` allows.
+/// Another SQLite library in this process has the file open, which `allow_second_sqlite` allows.
 pub(crate) fn second_copy(path: &Path, libraries: &[String]) {
     event!(warn, path, { libraries = libraries.join(", "), }, "another SQLite library in this process has the file open");
 }

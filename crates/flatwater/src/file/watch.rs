@@ -27,7 +27,6 @@ use super::guard::Guard;
 use super::identity::FileId;
 use super::second_library::{Mapped, Mappings, mappings};
 use crate::events;
-use crate::options::SecondCopy;
 use crate::options::resolve::beside;
 use flatwater_base::error::hint::hint;
 use flatwater_base::error::kind::is_failed_sync;
@@ -38,7 +37,7 @@ pub(crate) struct Watch {
     path: PathBuf,
     /// Set when the file is known to exist.
     file: OnceLock<FileId>,
-    second_copy: SecondCopy,
+    allows_second: bool,
     open: Mutex<OpenFiles>,
     refusal: OnceLock<Error>,
     second_copies: AtomicU64,
@@ -62,11 +61,11 @@ struct OpenFiles {
 }
 
 impl Watch {
-    pub(crate) fn new(path: &Path, second_copy: SecondCopy) -> Self {
+    pub(crate) fn new(path: &Path, allows_second: bool) -> Self {
         Self {
             path: path.to_owned(),
             file: OnceLock::new(),
-            second_copy,
+            allows_second,
             open: Mutex::default(),
             refusal: OnceLock::new(),
             second_copies: AtomicU64::new(0),
@@ -216,12 +215,11 @@ impl Watch {
         }
         match mappings.at(address) {
             Mapped::Deleted => Some(self.lost("wal-index")),
-            Mapped::Twice(_) if self.second_copy == SecondCopy::Off => None,
             Mapped::Twice(libraries) => {
-                if self.second_copies.fetch_add(1, Ordering::Relaxed) == 0 && self.second_copy == SecondCopy::Warn {
+                if self.second_copies.fetch_add(1, Ordering::Relaxed) == 0 && self.allows_second {
                     events::second_copy(&self.path, &libraries);
                 }
-                (self.second_copy == SecondCopy::Refuse).then(|| self.copied(&libraries))
+                (!self.allows_second).then(|| self.copied(&libraries))
             }
             Mapped::Once | Mapped::Unknown => None,
         }
@@ -272,7 +270,7 @@ impl Watch {
              can be lost",
             self.path.display()
         ))
-        .with_hint(hint!["open the file with one library only, then reopen it; " SecondCopy " turns this check off"])
+        .with_hint(hint!["open the file with one library only, then reopen it; " AllowSecondSqlite " allows both, at your own risk"])
     }
 }
 
@@ -290,7 +288,7 @@ mod tests {
         let path = directory.path().join("a.db");
         std::fs::write(&path, "").unwrap();
         std::fs::write(beside(&path, "-wal"), "").unwrap();
-        let watch = Watch::new(&path, SecondCopy::Refuse);
+        let watch = Watch::new(&path, false);
         watch.opened(Some(0x1000));
         assert_eq!(watch.look(&Mappings::default()), Ok(()));
         (directory, watch)
@@ -342,7 +340,7 @@ mod tests {
         let twice = Arc::new(Mappings::parse(list, Instant::now()));
         assert!(watch.has_second_copy(|| twice.clone()));
         assert_eq!(watch.look(&twice).unwrap_err().kind(), ErrorKind::Misuse);
-        let warns = Watch { second_copy: SecondCopy::Warn, ..warns };
+        let warns = Watch { allows_second: true, ..warns };
         assert_eq!((warns.look(&twice), warns.second_copies()), (Ok(()), 1));
     }
 }

@@ -79,24 +79,6 @@ impl Default for CheckpointLimits {
     }
 }
 
-/// What to do if another SQLite library in this process opens the file. When that library closes the file, this library
-/// loses its locks, and acknowledged writes can be lost
-/// (<https://sqlite.org/howtocorrupt.html#multiple_copies_of_sqlite_linked_into_the_same_application>).
-///
-/// Flatwater checks for another library when it opens the database and every few seconds after that, on Linux and in
-/// WAL mode. Independently of this setting, guard descriptors prevent the other library from deleting the WAL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum SecondCopy {
-    /// Refuse to open the database. If another library is found later, refuse writes.
-    #[default]
-    Refuse,
-    /// Count the event in [`Stats::second_copies`](crate::stats::Stats::second_copies).
-    Warn,
-    /// Do not check for another library.
-    Off,
-}
-
 /// Whether processes that write to one file take turns in the order in which they came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]

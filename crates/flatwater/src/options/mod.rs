@@ -61,9 +61,7 @@ use std::time::Duration;
 
 use crate::events::statement_event::{Listener, StatementEvent};
 use crate::migrations::Migrations;
-pub use choices::{
-    AutoVacuum, Checkpoint, CheckpointLimits, Durability, Fairness, GroupLimits, Journal, SecondCopy, TempStore,
-};
+pub use choices::{AutoVacuum, Checkpoint, CheckpointLimits, Durability, Fairness, GroupLimits, Journal, TempStore};
 #[doc(inline)]
 pub use flatwater_base::encode::json_options::JsonOptions;
 #[doc(inline)]
@@ -120,9 +118,9 @@ settings! {
         close_wait: Duration = Duration::from_secs(5);
         attach: Vec<Attached> = Vec::new();
         journal: Journal = Journal::Wal;
-        immutable: bool = false;
+        assume_immutable: bool = false;
         vfs: Option<String> = None;
-        second_copy: SecondCopy = SecondCopy::Refuse;
+        allow_second_sqlite: bool = false;
         on_open: Vec<String> = Vec::new();
         load_extension: Vec<Extension> = Vec::new();
         on_connect: Vec<OnConnect> = Vec::new();
@@ -142,7 +140,7 @@ settings! {
         timeout: Option<Duration> = None;
         /// Whoever has the file open already may have other options: they hold.
         joins: bool = false;
-        network_filesystem: bool = false;
+        allow_network_filesystem: bool = false;
         migrations: Option<Migrations> = None;
         image: Image = Image::default();
     }
@@ -291,7 +289,7 @@ mod tests {
         assert_eq!(options.transaction_idle, Duration::from_secs(30));
         assert_eq!((options.close_wait, options.timeout), (Duration::from_secs(5), None));
         assert!(options.attach.is_empty() && !options.has_foreign_code() && options.key.is_none());
-        assert_eq!((options.journal, options.second_copy), (Journal::Wal, SecondCopy::Refuse));
+        assert_eq!((options.journal, options.allow_second_sqlite), (Journal::Wal, false));
         let managed = CheckpointLimits { limit_bytes: 32 << 20, hard_limit_bytes: 256 << 20 };
         assert_eq!((options.checkpoint, options.read_limit), (Checkpoint::Managed(managed), None));
         assert!(options.leases && options.migrations.is_none());
@@ -300,7 +298,10 @@ mod tests {
         let Inline::Auto(limits) = &options.inline else { panic!("{:?}", options.inline) };
         assert_eq!((limits.time, limits.rows, limits.bytes), (Duration::from_micros(50), 256, 64 << 10));
         assert!(
-            !options.immutable && !options.network_filesystem && options.vfs.is_none() && options.on_open.is_empty()
+            !options.assume_immutable
+                && !options.allow_network_filesystem
+                && options.vfs.is_none()
+                && options.on_open.is_empty()
         );
     }
 }

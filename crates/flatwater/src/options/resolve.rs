@@ -59,7 +59,7 @@ impl Options {
             if let Some(option) = contradicts {
                 return refuse(format!("the `file:` URI contradicts the option `{option}`"));
             }
-            self.immutable |= read.immutable;
+            self.assume_immutable |= read.immutable;
             self.read_only |= read.mode == Some(Mode::ReadOnly);
             self.create &= read.mode != Some(Mode::ReadWrite);
             self.vfs = read.vfs.or(self.vfs.take());
@@ -67,7 +67,7 @@ impl Options {
                 self.path = MEMORY.into();
             }
         }
-        self.read_only |= self.immutable;
+        self.read_only |= self.assume_immutable;
         if self.untrusted {
             // A database in memory has the content of its bytes, and nobody else does.
             self.read_only |= !self.writes && !self.is_memory();
@@ -274,7 +274,7 @@ mod tests {
         assert!(refused(Options::new("a").tuning(|t| t.vfs(""))).contains("`vfs`"));
         assert!(refused(Options::new("a").on_open("SELECT 1\0")).contains("NUL"));
         assert!(refused(Options::new(":memory:").read_only(true)).contains("stay empty"));
-        assert!(refused(Options::new(":memory:").tuning(|t| t.immutable(true))).contains("stay empty"));
+        assert!(refused(Options::new(":memory:").tuning(|t| t.assume_immutable(true))).contains("stay empty"));
         assert!(refused(Options::new("a").tuning(|t| t.optimize_every(Duration::ZERO))).contains("`optimize_every`"));
         assert!(refused(Options::new("a").deserialize(vec![0])).contains("`deserialize`"));
         assert!(refused(Options::new("a").readers(0)).contains("`readers`"));
@@ -294,7 +294,7 @@ mod tests {
     fn a_uri_sets_what_it_says_and_nothing_else() {
         let options = Options::new("file:/d/a.db?mode=ro&vfs=unix").resolve().unwrap();
         assert_eq!(options.path, Path::new("/d/a.db"));
-        assert!(options.read_only && !options.immutable && options.create);
+        assert!(options.read_only && !options.assume_immutable && options.create);
         assert_eq!(options.vfs.as_deref(), Some("unix"));
         assert!(!Options::new("file:/d/a.db?mode=rw").resolve().unwrap().create);
         assert!(Options::new("file:/d/a.db?immutable=1").resolve().unwrap().read_only);

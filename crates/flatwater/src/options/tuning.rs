@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::choices::{AutoVacuum, Checkpoint, Fairness, GroupLimits, Journal, SecondCopy, TempStore};
+use super::choices::{AutoVacuum, Checkpoint, Fairness, GroupLimits, Journal, TempStore};
 use super::{Inline, Options};
 
 /// The second tier of [`Options`]: settings that most programs leave as they are. Set by [`Options::tuning`].
@@ -88,14 +88,19 @@ setters! {
     /// Asserts that no process changes the file while it is open. The file is then only read, without locks, and needs
     /// no other file beside it. If a process changes the file anyway, reads return wrong results
     /// (<https://sqlite.org/uri.html#uriimmutable>). Default off.
-    immutable: bool;
+    assume_immutable: bool;
 
     /// Allows opening a file on a network or shared file system. WAL mode needs memory that all users of the file
     /// share. So this is safe only while a single machine, or a single side of the share, uses the file. Default off.
-    network_filesystem: bool;
+    allow_network_filesystem: bool;
 
-    /// Sets what to do about another SQLite library in this process. Default [`SecondCopy::Refuse`].
-    second_copy: SecondCopy;
+    /// Allows another SQLite library in this process to have the file open. When it closes the file, the operating system drops
+    /// the locks of this one, too, and other processes may overwrite what it has written
+    /// (<https://sqlite.org/howtocorrupt.html#multiple_copies_of_sqlite_linked_into_the_same_application>). Guard descriptors
+    /// keep the WAL meanwhile. Default off: then such an opening is refused, and writes are if the library comes later; it is looked
+    /// for when the database is opened and every few seconds, on Linux and in WAL mode. What is allowed is counted, in
+    /// [`Stats::second_copies`](crate::stats::Stats::second_copies).
+    allow_second_sqlite: bool;
 
     /// Sets whether short calls may run on the thread that polls them. When a statement is used for the second time,
     /// Flatwater decides from its bytecode whether it is short. Other calls, and writes outside a transaction with

@@ -25,7 +25,7 @@ use super::sync::{AtomicBool, AtomicU8};
 use crate::events::statement_event::ExecutedOn;
 use flatwater_base::error::hint::hint;
 use flatwater_base::error::{Error, ErrorCode, ErrorKind, TimeoutEffect, timed_out};
-use flatwater_base::time::later;
+use flatwater_base::time::limit::TimeLimit;
 use flatwater_base::values::outcome::Decode;
 
 /// The options of one call.
@@ -43,8 +43,8 @@ pub(crate) struct CallOptions {
     /// In a transaction: the nested ones with lower numbers, inside the one of the caller, have lost their handles. Those
     /// with higher numbers may be in use.
     pub(crate) ended_nested: u64,
-    /// The time until the deadline, counted from the start of the call.
-    pub(crate) timeout: Option<Duration>,
+    /// How long the call may take.
+    pub(crate) time: TimeLimit,
     /// Of an `execute_many` or a batch that fails, what is before the row or the statement that failed stays. For one in a
     /// transaction, or on a connection of a caller.
     pub(crate) keeps_rows: bool,
@@ -52,6 +52,13 @@ pub(crate) struct CallOptions {
     pub(crate) keeps_open: bool,
     /// What a server knows the calls of this session by.
     pub(crate) way: u16,
+}
+
+impl CallOptions {
+    /// Those of a call that may take so long.
+    pub(crate) fn within(timeout: Option<Duration>) -> Self {
+        Self { time: TimeLimit::default().with_timeout(timeout), ..Self::default() }
+    }
 }
 
 const WAITING: u8 = 0;
@@ -90,7 +97,7 @@ impl Ticket {
     pub(crate) fn new(options: CallOptions, now: Instant) -> Self {
         Self {
             began: now,
-            deadline: options.timeout.map(|timeout| later(now, timeout)),
+            deadline: options.time.ends(now),
             options,
             decode: None,
             metrics: None,
@@ -321,7 +328,7 @@ mod tests {
     #[test]
     fn a_deadline_counts_from_the_beginning_of_the_call() {
         let now = Instant::now();
-        let options = CallOptions { timeout: Some(Duration::ZERO), ..CallOptions::default() };
+        let options = CallOptions::within(Some(Duration::ZERO));
         assert!(Ticket::new(options, now).should_stop());
         assert!(!Ticket::new(CallOptions::default(), now).should_stop());
     }

@@ -61,7 +61,7 @@ pub(crate) struct Turnstile {
 impl Turnstile {
     /// Returns the turnstile of a database, unless the options or its place rule it out.
     pub(crate) fn of(options: &Options, recorder: &Arc<TurnRecorder>) -> Option<Self> {
-        let is_meant = options.fairness == Fairness::Auto && !options.is_memory() && !options.immutable;
+        let is_meant = options.fairness == Fairness::Auto && !options.is_memory() && !options.assume_immutable;
         (cfg!(target_os = "linux") && is_meant).then(|| Self {
             origin: Origin::here(),
             file: SideFile::new(&options.path, recorder.clone()),

@@ -42,7 +42,7 @@ impl Context {
             catalogue: Catalogue::new(),
             functions: Arc::default(),
             policy: InlinePolicy::new(options.inline, Instant::now()),
-            watch: (!options.is_memory()).then(|| Watch::new(&options.path, options.second_copy)),
+            watch: (!options.is_memory()).then(|| Watch::new(&options.path, options.allow_second_sqlite)),
             turnstile: Turnstile::of(&options, &recorder.turns),
             recorder,
             litestream: AtomicBool::new(false),

@@ -55,7 +55,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             **conn_params,
             foreign_keys=True,
             double_quoted_strings=False,
-            on_connect=lambda functions: register(Functions(functions)),
+            functions=lambda functions: register(Functions(functions)),
         )
         for command in filter(str.strip, self.init_commands):
             connection.execute(command)

@@ -182,7 +182,7 @@ async def test_a_query_that_is_cancelled_ends_and_the_pool_goes_on(file):
         database.create_function("started", 0, lambda: started.set() or 1)
 
     endless = text("WITH RECURSIVE c(n) AS (SELECT started() UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c")
-    async with Engine(file, connect_args={"on_connect": functions}) as engine:
+    async with Engine(file, connect_args={"functions": functions}) as engine:
 
         async def ask():
             async with engine.connect() as connection:

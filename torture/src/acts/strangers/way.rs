@@ -50,7 +50,7 @@ impl Way {
                 options.durability(Durability::Full).tuning(|t| t.no_group().checkpoint(Checkpoint::External))
             }
             Self::Mapped => options.tuning(|t| t.mmap_bytes(MAPPED_BYTES)),
-            Self::Immutable => options.tuning(|t| t.immutable(true)),
+            Self::Immutable => options.tuning(|t| t.assume_immutable(true)),
             Self::Untrusted => options.untrusted(),
         }
     }

@@ -94,8 +94,9 @@ pub(super) fn export(
     let first = if key.is_some() { &FIRST[..2] } else { &FIRST[..] };
     take_over(source, &copy, first)?;
     let mode = Some(Mode::ReadOnly);
-    let place = uri::write(&options.path, mode, options.immutable);
-    let attached = Attached { name: "source".into(), path: options.path.clone(), mode, immutable: options.immutable };
+    let place = uri::write(&options.path, mode, options.assume_immutable);
+    let attached =
+        Attached { name: "source".into(), path: options.path.clone(), mode, immutable: options.assume_immutable };
     encryption::attach(&mut copy, &attached, &place, options)?;
     copy.patiently_with(|copy| copy.execute_batch("BEGIN; SELECT count(*) FROM source.sqlite_schema"))?;
     copy.rusqlite().query_row("SELECT sqlcipher_export('main', 'source')", [], |_| Ok(()))?;

@@ -60,7 +60,7 @@ pub(crate) fn check_path(options: &Options, creates: bool) -> Result<()> {
         return refuse(format!("{} is a pipe or a socket", path.display()), hint!["name a file"]);
     }
     let attached = options.attach.iter().filter(|attached| attached.immutable).map(|attached| &*attached.path);
-    let immutable = options.immutable.then_some(path).into_iter().chain(attached);
+    let immutable = options.assume_immutable.then_some(path).into_iter().chain(attached);
     if let Some(left) = immutable.filter_map(left_over).next() {
         return refuse(
             format!("{} has commits, or a rollback, that a reader of the immutable file would miss", left.display()),

@@ -181,7 +181,7 @@ fn open_sqlite(options: &Options, role: Role) -> flatwater_sqlite::Result<Sqlite
     let flags = rights | OpenFlags::SQLITE_OPEN_URI;
     let vfs = options.vfs.as_deref();
     let place = match role {
-        _ if options.immutable => uri::write(&options.path, Some(Mode::ReadOnly), true),
+        _ if options.assume_immutable => uri::write(&options.path, Some(Mode::ReadOnly), true),
         Role::Own => uri::write(&options.path, Some(Mode::ReadWrite), false),
         _ => return Sqlite::open(&options.path, flags, vfs),
     };

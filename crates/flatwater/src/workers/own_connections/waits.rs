@@ -79,7 +79,7 @@ impl OwnConnection {
         }
         let now = Instant::now();
         let timeout = Some(runner.busy_timeout);
-        let ticket = Arc::new(Ticket::new(CallOptions { timeout, ..CallOptions::default() }, now));
+        let ticket = Arc::new(Ticket::new(CallOptions::within(timeout), now));
         let mut at = self.lock();
         at.waits += 1;
         let number = at.waits;

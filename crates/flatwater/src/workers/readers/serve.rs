@@ -80,7 +80,7 @@ impl ReadersShared {
     fn unpark(&self, ticket: &Ticket) -> Result<()> {
         let (Some(watch), Some(writer)) = (&self.context.watch, &self.writer) else { return Err(Error::closed()) };
         let timeout = ticket.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let asks = Arc::new(Ticket::new(CallOptions { timeout, ..CallOptions::default() }, Instant::now()));
+        let asks = Arc::new(Ticket::new(CallOptions::within(timeout), Instant::now()));
         let opened = writer.unpark(asks.clone())?;
         while watch.parked.is_set() {
             if opened.is_answered() {

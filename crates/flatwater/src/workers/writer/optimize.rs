@@ -66,6 +66,6 @@ pub(crate) fn at_close(writer: &mut WriterConnection, wait: Duration) {
 }
 
 fn limited(time: Duration) -> Arc<Ticket> {
-    let options = CallOptions { alone: true, timeout: Some(time), ..CallOptions::default() };
+    let options = CallOptions { alone: true, ..CallOptions::within(Some(time)) };
     Arc::new(Ticket::new(options, Instant::now()))
 }

@@ -2,7 +2,7 @@
 //! is true.
 
 use std::os::unix::fs::FileExt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flatwater::calls::{CancelOutcome, CheckpointMode, TimeoutEffect};
 use flatwater::{Error, ErrorKind};
@@ -22,6 +22,7 @@ in_both_places!(
     a_read_that_times_out_leaves_its_transaction_open_and_a_write_takes_it_along,
     a_timeout_says_the_truth_however_short_it_is,
     a_deadline_is_of_one_call_or_of_a_handle,
+    one_deadline_is_of_all_calls_of_a_request_and_of_its_transaction,
 );
 
 const SOON: Duration = Duration::from_millis(30);
@@ -426,4 +427,35 @@ fn a_write_that_waits_for_a_lock_gets_it_when_it_is_free() {
             assert_eq!(integer(&plain, "SELECT count(*) FROM t"), round * 31);
         }
     });
+}
+
+async fn one_deadline_is_of_all_calls_of_a_request_and_of_its_transaction(place: &Place) {
+    let db = empty_table(place.options()).await;
+    let later = db.with_deadline(Instant::now() + Duration::from_secs(600));
+    later.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
+    is_timeout(&later.query(ENDLESS, ()).timeout(SOON).await.unwrap_err(), "query");
+
+    let deadline = Instant::now() + SOON;
+    let request = db.with_deadline(deadline);
+    let begun = request.begin().await;
+    let in_time = match &begun {
+        Ok(tx) => tx.execute("INSERT INTO t VALUES (2)", ()).await.map(drop),
+        Err(error) => Err(error.clone()),
+    };
+    // On a busy machine the time may be over before.
+    if let Err(error) = in_time {
+        assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
+    }
+    while Instant::now() < deadline {
+        tokio::task::yield_now().await;
+    }
+    if let Ok(tx) = begun {
+        is_timeout(&tx.execute("INSERT INTO t VALUES (3)", ()).await.unwrap_err(), "execute");
+        is_timeout(&tx.commit().await.unwrap_err(), "commit");
+    }
+    for _ in 0..3 {
+        is_timeout(&request.execute("INSERT INTO t VALUES (4)", ()).await.unwrap_err(), "execute");
+        is_timeout(&request.query("SELECT * FROM t", ()).timeout(Duration::MAX).await.unwrap_err(), "query");
+    }
+    assert_eq!(count(&db).await, 1, "nothing of the request, and the writer is free");
 }

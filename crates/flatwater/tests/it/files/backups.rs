@@ -245,7 +245,7 @@ fn a_database_that_is_only_read_is_copied() {
         db.close().await.unwrap();
         for (copy, options) in [
             ("-2", file.options().read_only(true)),
-            ("-3", file.options().read_only(true).tuning(|t| t.immutable(true))),
+            ("-3", file.options().read_only(true).tuning(|t| t.assume_immutable(true))),
         ] {
             let db = options.open().await.unwrap();
             db.backup(file.beside(copy)).await.unwrap();

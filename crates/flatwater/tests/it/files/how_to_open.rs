@@ -84,7 +84,7 @@ fn an_immutable_file_is_read_without_any_file_beside_it() {
         db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
         db.close().await.unwrap();
         let before = std::fs::metadata(file.path()).unwrap().modified().unwrap();
-        let db = file.options().tuning(|t| t.immutable(true)).open().await.unwrap();
+        let db = file.options().tuning(|t| t.assume_immutable(true)).open().await.unwrap();
         assert_eq!(count(&db).await, 1);
         assert_eq!(std::fs::read_dir(file.directory()).unwrap().count(), 1, "no -wal, no -shm");
         assert_eq!(db.execute("DELETE FROM t", ()).await.unwrap_err().kind(), ErrorKind::Misuse);

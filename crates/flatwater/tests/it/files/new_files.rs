@@ -89,20 +89,20 @@ fn an_immutable_file_with_commits_beside_it_is_refused() {
             assert_eq!(error.kind(), ErrorKind::Open, "{error}");
             assert!(error.message().contains("test.db-wal"), "{error}");
         };
-        refused(file.options().tuning(|t| t.immutable(true)).open().await.unwrap_err());
+        refused(file.options().tuning(|t| t.assume_immutable(true)).open().await.unwrap_err());
         let uri = format!("file:{}?immutable=1", file.path().display());
         refused(Options::new(&uri).open().await.unwrap_err());
         refused(main.options().attach("other", &uri).open().await.unwrap_err());
         // The last close copies the WAL and removes it.
         drop(plain);
-        let db = file.options().tuning(|t| t.immutable(true)).open().await.unwrap();
+        let db = file.options().tuning(|t| t.assume_immutable(true)).open().await.unwrap();
         assert_eq!(db.query_optional_value::<i64>("SELECT a FROM t", ()).await.unwrap(), Some(1));
         db.close().await.unwrap();
         std::fs::write(file.beside("-wal"), [0; 32]).unwrap();
-        file.options().tuning(|t| t.immutable(true)).open().await.unwrap().close().await.unwrap();
+        file.options().tuning(|t| t.assume_immutable(true)).open().await.unwrap().close().await.unwrap();
         std::fs::remove_file(file.beside("-wal")).unwrap();
         std::fs::write(file.beside("-journal"), b"\xd9\xd5\x05\xf9hot").unwrap();
-        let error = file.options().tuning(|t| t.immutable(true)).open().await.unwrap_err();
+        let error = file.options().tuning(|t| t.assume_immutable(true)).open().await.unwrap_err();
         assert!(error.message().contains("test.db-journal"), "{error}");
         std::fs::remove_file(file.beside("-journal")).unwrap();
     });

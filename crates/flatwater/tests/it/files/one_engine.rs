@@ -113,7 +113,7 @@ fn options_that_differ_are_refused_by_name() {
             (file.options().tuning(|t| t.no_group()), "the option `group`"),
             (file.options().on_open("PRAGMA recursive_triggers = 1"), "the option `on_open`"),
             (file.options().attach("other", file.directory().join("other.db")), "the option `attach`"),
-            (file.options().tuning(|t| t.immutable(true)), "the option `immutable`"),
+            (file.options().tuning(|t| t.assume_immutable(true)), "the option `assume_immutable`"),
         ] {
             let error = options.open().await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Misuse);

@@ -116,8 +116,8 @@ fn a_wal_file_alone_names_what_opens_it() {
     while_frozen(&file, || {
         let error = file.options().read_only(true).open().wait().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Open, "{error}");
-        assert!(error.hint().unwrap().contains("`Tuning::immutable`"), "{error}");
-        assert_eq!(sum(file.options().tuning(|t| t.immutable(true))), Some(3));
+        assert!(error.hint().unwrap().contains("`Tuning::assume_immutable`"), "{error}");
+        assert_eq!(sum(file.options().tuning(|t| t.assume_immutable(true))), Some(3));
         assert_eq!(sum(Options::new(format!("file:{}?immutable=1", file.path().display()))), Some(3));
     });
 }
@@ -131,7 +131,7 @@ fn a_file_with_a_rollback_journal_is_read() {
     writer.close().unwrap();
     while_frozen(&file, || {
         assert_eq!(sum(file.options().read_only(true)), Some(3));
-        assert_eq!(sum(file.options().tuning(|t| t.immutable(true))), Some(3));
+        assert_eq!(sum(file.options().tuning(|t| t.assume_immutable(true))), Some(3));
         let error = file.options().open().wait().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Open, "{error}");
         assert!(error.hint().unwrap().contains("`Options::read_only`"), "{error}");

@@ -428,7 +428,7 @@ fn there_are_no_leases_where_they_would_harm() {
         file.options().tuning(|t| t.leases(false)),
         file.options().tuning(|t| t.checkpoint(Checkpoint::External)),
         file.options().attach("other", other.path()),
-        file.options().tuning(|t| t.immutable(true)),
+        file.options().tuning(|t| t.assume_immutable(true)),
     ] {
         let db = options.clone().open().wait().unwrap();
         reads(&db);
