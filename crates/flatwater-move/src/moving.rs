@@ -63,8 +63,18 @@ impl<'a> Move<'a> {
         let run = bound::new_number(self.from).await?;
         let sides = Sides { from: self.from, to: self.to, run: &run };
         self.begin(&tables, &sides).await?;
+        match self.copy_all(&tables, &sides).await {
+            // A later run may have taken away what this one reads.
+            Err(error) => Err(sides.why_ended(error).await),
+            copied => copied,
+        }
+    }
+
+    async fn copy_all(&self, tables: &[Table], sides: &Sides<'_>) -> Result<Copied> {
+        sides.drop_triggers().await?;
+        sides.make_tables(tables).await?;
         let mut copied = Copied { tables: tables.len(), ..Copied::default() };
-        for table in &tables {
+        for table in tables {
             let mut pages = Pages::of_now(self.from, table, Order::Ascending).await?;
             loop {
                 let rows = pages.next(None).await?;
@@ -77,15 +87,15 @@ impl<'a> Move<'a> {
                 add(self.to, table, rows).await?;
             }
         }
-        copied.changes = sides.catch_up(&tables).await?;
-        let repaired = sides.repair(&tables).await?;
+        copied.changes = sides.catch_up(tables).await?;
+        let repaired = sides.repair(tables).await?;
         (copied.repaired, copied.differing) = (repaired.first, repaired.last);
         match sides.make_others("index").await {
             // Rows of different times are there. The switch makes it.
             Err(error) if error.kind() == ErrorKind::Constraint => {}
             made => made?,
         }
-        copied.changes += sides.catch_up(&tables).await?;
+        copied.changes += sides.catch_up(tables).await?;
         Ok(copied)
     }
 
@@ -150,7 +160,7 @@ impl<'a> Move<'a> {
         log::remove(self.from).await
     }
 
-    /// Has the source log, and the target know of the move, and makes the tables that the target has not.
+    /// Has the source log, and the target know of the move.
     async fn begin(&self, all: &[Table], sides: &Sides<'_>) -> Result<()> {
         match bound::state(self.from).await? {
             State::Moved => return Err(bound::has_moved()),
@@ -172,8 +182,7 @@ impl<'a> Move<'a> {
                 bound::bind(self.from, self.to, &number).await?;
             }
         }
-        sides.drop_triggers().await?;
-        sides.make_tables(all).await
+        Ok(())
     }
 
     /// Refuses rows that refer to others that are not there, if the target enforces foreign keys.

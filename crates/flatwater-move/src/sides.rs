@@ -3,7 +3,7 @@
 //! Owns: whether a later run has begun. Invariant: a run that is overtaken changes the target no more, but for what it sends at that moment.
 //! Leaves out: what a run does.
 
-use flatwater::{Result, Session};
+use flatwater::{Error, Result, Session};
 
 use crate::log;
 use crate::rows::refused;
@@ -26,6 +26,11 @@ impl Sides<'_> {
         }
     }
 
+    /// Returns why this run has ended: its error, or that a later one has begun.
+    pub(crate) async fn why_ended(&self, error: Error) -> Error {
+        if matches!(log::is_newest(self.from, self.run).await, Ok(false)) { overtaken() } else { error }
+    }
+
     /// Removes from the target those triggers that the program has on the source, too: none fires for rows that are moved.
     pub(crate) async fn drop_triggers(&self) -> Result<()> {
         let all = "SELECT name FROM sqlite_schema WHERE type = 'trigger'";
@@ -39,6 +44,6 @@ impl Sides<'_> {
 }
 
 /// The error of a run of which a later one has begun.
-pub(crate) fn overtaken() -> flatwater::Error {
+pub(crate) fn overtaken() -> Error {
     refused("another copy or switch of this database has begun".into(), "let that one end, and begin this one again")
 }
