@@ -1,4 +1,4 @@
-//! The table in the README: what the last long run did. It is generated between two marks from the file that the run
+//! The table on the page of reliability: what the last long run did. It is generated between two marks from the file that the run
 //! wrote.
 //!
 //! Leaves out: what the counts mean, which `docs/design/torture.md` explains.
@@ -21,7 +21,7 @@ pub(crate) struct ReadmeArgs {
     /// The file that a run wrote, relative to where this runs; without it, the one that the page names
     file: Option<PathBuf>,
     /// The page with the marks
-    #[arg(long, value_name = "FILE", default_value = "README.md")]
+    #[arg(long, value_name = "FILE", default_value = "docs/guide/reliability.md")]
     page: PathBuf,
 }
 
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn the_page_has_no_marks_or_the_table_of_the_run_that_it_names() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        let page = fs::read_to_string(root.join("README.md")).unwrap();
+        let page = fs::read_to_string(root.join("docs/guide/reliability.md")).unwrap();
         let Ok(named) = named_in(&page) else { return };
         let report = fs::read_to_string(root.join(named)).unwrap();
         assert_eq!(rewritten(&page, named, &report).unwrap(), page, "`make torture-readme` writes the table");

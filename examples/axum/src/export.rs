@@ -1,6 +1,6 @@
 //! All tasks as one CSV file.
 //!
-//! Owns: its handler, which has two batches of rows in memory (`Cursor::next_batch`), whatever the number of tasks.
+//! Owns: its handler, which has two batches of rows in memory (`Batches::next`), whatever the number of tasks.
 
 use std::error::Error;
 use std::future::ready;

@@ -3,7 +3,8 @@
 use std::process::Command;
 
 fn prints(program: &str, expected: &str) {
-    let output = Command::new(program).output().expect("the program can be started");
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = Command::new(program).current_dir(folder.path()).output().expect("the program can be started");
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{program}: {}\n{err}", output.status);
     assert_eq!(out.lines().collect::<Vec<_>>(), expected.lines().map(str::trim).collect::<Vec<_>>(), "{err}");

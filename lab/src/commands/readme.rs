@@ -1,6 +1,6 @@
-//! The README's tables of speed and of turns, each generated between two marks from a committed result.
+//! The tables of speed and of turns in the README and on the page of speed, each generated between two marks from a committed result.
 //!
-//! Owns: the rows and columns of the first; where the second stands (`busy` makes it). Leaves out: what the figures mean.
+//! Owns: the rows and columns of the two of speed; where that of turns stands (`busy` makes it). Leaves out: what the figures mean.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,9 +19,9 @@ use crate::verdicts::table::thousands_of;
 /// `readme-table`.
 #[derive(Args, Debug)]
 pub struct ReadmeArgs {
-    /// The committed result; without it, the one that the README names
+    /// The committed result; without it, the one that the page names
     pub file: Option<PathBuf>,
-    /// The page with the marks
+    /// The page with the marks; without it, those that have some
     #[arg(long, value_name = "FILE")]
     pub readme: Option<PathBuf>,
     /// Change nothing; fail if the table is not what the result generates
@@ -31,9 +31,13 @@ pub struct ReadmeArgs {
 
 const BEGIN: &str = "<!-- lab:speed ";
 const END: &str = "<!-- /lab:speed -->";
+const BEGIN_SHORT: &str = "<!-- lab:short ";
+const END_SHORT: &str = "<!-- /lab:short -->";
 const BEGIN_TURNS: &str = "<!-- lab:turns ";
 const END_TURNS: &str = "<!-- /lab:turns -->";
 const OURS: &str = "flatwater";
+/// The pages with marks.
+const PAGES: [&str; 2] = ["README.md", "docs/guide/speed.md"];
 
 /// The columns before Flatwater's, if the result has them.
 const PEERS: [&str; 7] = [FLOOR, "mutex", "tokio-rusqlite", "sqlx", "deadpool-sqlite", "trailbase-sqlite", "turso"];
@@ -58,45 +62,75 @@ const ROWS: [(&str, Option<&str>, &str); 15] = [
 ];
 const P999: &str = "p999_us";
 
-/// Rewrites the table, or checks it.
+/// The few of them that the README has.
+const SHORT_ROWS: [(&str, Option<&str>, &str); 4] = [
+    ("point_query", None, "one awaited point query"),
+    ("insert_concurrent_100", None, "small INSERTs of 100 tasks"),
+    ("chat_100", None, "a chat service, 100 tasks, 10 % writes"),
+    ("burst_8k", Some(P999), "6,000 INSERTs of 8 KiB: p99.9"),
+];
+const SHORT_PEERS: [&str; 4] = [FLOOR, "tokio-rusqlite", "sqlx", "deadpool-sqlite"];
+
+/// Rewrites the tables, or checks them.
 pub fn readme_table(args: &ReadmeArgs) -> Result<bool> {
     let repository = Repository::here()?;
-    let path = args.readme.clone().unwrap_or_else(|| repository.root.join("README.md"));
-    let readme = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let named = match &args.file {
-        Some(file) => file.to_string_lossy().into_owned(),
-        None => named_in(&readme)?.to_owned(),
-    };
-    let written = with_turns(&rewritten(&readme, &repository.root, &named)?, &repository.root)?;
-    if args.check && written != readme {
-        bail!("the table in {} is not what {named} generates; `flatwater-lab readme-table` writes it", path.display());
+    let pages = PAGES.iter().map(|page| repository.root.join(page));
+    let pages = args.readme.clone().map_or_else(|| pages.collect(), |page| vec![page]);
+    pages.iter().try_for_each(|page| write_page(page, &repository.root, args)).map(|()| true)
+}
+
+fn write_page(path: &Path, root: &Path, args: &ReadmeArgs) -> Result<()> {
+    let page = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut written = page.clone();
+    if args.readme.is_some() || page.contains(BEGIN) {
+        let named = match &args.file {
+            Some(file) => file.to_string_lossy().into_owned(),
+            None => named_in(&page)?.to_owned(),
+        };
+        written = rewritten(&page, root, &named)?;
     }
-    if written != readme {
-        write_atomically(&path, written.as_bytes())?;
+    let written = with_others(&written, root)?;
+    if args.check && written != page {
+        bail!("a table in {} is not what its result generates; `flatwater-lab readme-table` writes it", path.display());
     }
-    Ok(true)
+    if written != page {
+        write_atomically(path, written.as_bytes())?;
+    }
+    Ok(())
 }
 
 /// Returns the page with the table of that result, whose path is relative to the root.
 pub fn rewritten(readme: &str, root: &Path, file: &str) -> Result<String> {
-    let table = generate(&Measured::read(&root.join(file))?)?;
+    let table = generate(&Measured::read(&root.join(file))?, &PEERS, &ROWS, true)?;
     let (before, rest) = readme.split_once(BEGIN).context(NO_MARKS)?;
     let (_, after) = rest.split_once(END).context(NO_MARKS)?;
     Ok(format!("{before}{BEGIN}{file} -->\n{table}{END}{after}"))
 }
 
-/// Returns the page with the table of turns, if it has the marks for one.
-fn with_turns(readme: &str, root: &Path) -> Result<String> {
-    let Some((before, rest)) = readme.split_once(BEGIN_TURNS) else { return Ok(readme.to_owned()) };
-    let (file, rest) = rest.split_once(" -->").context(NO_END_OF_TURNS)?;
-    let (_, after) = rest.split_once(END_TURNS).context(NO_END_OF_TURNS)?;
-    let measured = Measured::read(&root.join(file.trim()))?;
-    refuse_what_is_nothing_to_show(&measured)?;
-    let table = turns_table(&measured)?;
-    Ok(format!("{before}{BEGIN_TURNS}{file} -->\n{table}{END_TURNS}{after}"))
+/// Returns the page with the short table and the table of turns, if it has the marks for them.
+pub fn with_others(page: &str, root: &Path) -> Result<String> {
+    let short = |measured: &Measured| generate(measured, &SHORT_PEERS, &SHORT_ROWS, false);
+    let page = between(page, root, (BEGIN_SHORT, END_SHORT), &short)?;
+    between(&page, root, (BEGIN_TURNS, END_TURNS), &|measured| {
+        refuse_what_is_nothing_to_show(measured)?;
+        turns_table(measured)
+    })
 }
 
-const NO_END_OF_TURNS: &str = "the page has a mark `<!-- lab:turns FILE -->` without `<!-- /lab:turns -->`";
+/// Returns the page with the table of the result that the first mark names between two marks, if it has them.
+fn between(
+    page: &str,
+    root: &Path,
+    (begin, end): (&str, &str),
+    table: &dyn Fn(&Measured) -> Result<String>,
+) -> Result<String> {
+    let Some((before, rest)) = page.split_once(begin) else { return Ok(page.to_owned()) };
+    let missing = || format!("the page has a mark `{begin}FILE -->` without `{end}`");
+    let (file, rest) = rest.split_once(" -->").with_context(missing)?;
+    let (_, after) = rest.split_once(end).with_context(missing)?;
+    let table = table(&Measured::read(&root.join(file.trim()))?)?;
+    Ok(format!("{before}{begin}{file} -->\n{table}{end}{after}"))
+}
 
 fn refuse_what_is_nothing_to_show(measured: &Measured) -> Result<()> {
     if measured.quick || measured.partial || measured.dirty {
@@ -113,21 +147,29 @@ pub fn named_in(readme: &str) -> Result<&str> {
     rest.split_once(" -->").map(|(file, _)| file.trim()).context(NO_MARKS)
 }
 
-/// Returns the sentence about the machine, and the table.
-fn generate(measured: &Measured) -> Result<String> {
+/// Returns the sentence about the machine, and the table; `compares` adds the ratio to the floor.
+fn generate(
+    measured: &Measured,
+    peers: &[&'static str],
+    rows: &[(&str, Option<&str>, &str)],
+    compares: bool,
+) -> Result<String> {
     refuse_what_is_nothing_to_show(measured)?;
     let summary = summarize(measured);
     let peers: Vec<&str> =
-        PEERS.into_iter().filter(|peer| summary.circumstances.peers.iter().any(|has| has == peer)).collect();
+        peers.iter().copied().filter(|peer| summary.circumstances.peers.iter().any(|has| has == peer)).collect();
     let lane = |name: &str| summary.lanes.iter().find(|lane| lane.name == name);
     let rows: Vec<String> =
-        ROWS.iter().filter_map(|(name, figure, label)| row(lane(name)?, *figure, label, &peers)).collect();
+        rows.iter().filter_map(|(name, figure, label)| row(lane(name)?, *figure, label, &peers, compares)).collect();
     if rows.is_empty() {
         bail!("the result has none of the lanes of the table for peer {OURS}");
     }
     let header = peers.iter().map(|peer| format!(" {peer} |")).collect::<String>();
-    let rule = "---|".repeat(peers.len() + 3);
-    Ok(format!("{}\n\n| |{header} Flatwater | beside `{FLOOR}` |\n|{rule}\n{}\n", machine(&summary), rows.join("\n")))
+    let (last, rule) = match compares {
+        true => (format!(" beside `{FLOOR}` |"), "---|".repeat(peers.len() + 3)),
+        false => (String::new(), "---|".repeat(peers.len() + 2)),
+    };
+    Ok(format!("{}\n\n| |{header} Flatwater |{last}\n|{rule}\n{}\n", machine(&summary), rows.join("\n")))
 }
 
 fn machine(summary: &Summary) -> String {
@@ -148,7 +190,7 @@ fn machine(summary: &Summary) -> String {
     )
 }
 
-fn row(lane: &LaneSummary, asked: Option<&str>, label: &str, peers: &[&str]) -> Option<String> {
+fn row(lane: &LaneSummary, asked: Option<&str>, label: &str, peers: &[&str], compares: bool) -> Option<String> {
     let peer = |name: &str| lane.peers.iter().find(|peer| peer.peer == name);
     let ours = peer(OURS)?;
     let median = |peer: Option<&PeerSummary>| {
@@ -162,7 +204,8 @@ fn row(lane: &LaneSummary, asked: Option<&str>, label: &str, peers: &[&str]) -> 
             .zip(median(peer(FLOOR)))
             .map_or_else(|| "-".to_owned(), |(ours, floor)| format!("{:.2} of the time", ours / floor)),
     };
-    Some(format!("| {label} |{cells} {} | {ratio} |", cell(Some(ours))))
+    let last = if compares { format!(" {ratio} |") } else { String::new() };
+    Some(format!("| {label} |{cells} {} |{last}", cell(Some(ours))))
 }
 
 /// Returns the ratio to the floor. If it is better than the floor, it also names the held floor.
@@ -209,8 +252,8 @@ mod tests {
     #[test]
     fn a_page_needs_no_table_of_turns_and_one_that_does_not_end_is_refused() {
         let root = Path::new(".");
-        assert_eq!(with_turns("a page", root).unwrap(), "a page");
-        let error = with_turns("<!-- lab:turns x.json -->", root).unwrap_err();
+        assert_eq!(with_others("a page", root).unwrap(), "a page");
+        let error = with_others("<!-- lab:turns x.json -->", root).unwrap_err();
         assert!(error.to_string().contains("/lab:turns"));
     }
 

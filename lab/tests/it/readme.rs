@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use flatwater_lab::commands::readme::{named_in, rewritten};
+use flatwater_lab::commands::readme::{named_in, rewritten, with_others};
 use serde_json::{Value, json};
 
 use crate::support::{lab, result, text, write};
@@ -74,11 +74,14 @@ fn quick_partial_and_dirty_results_make_no_table() {
 }
 
 #[test]
-fn the_readme_has_no_marks_or_exactly_the_table_of_the_result_it_names() {
+fn the_pages_have_exactly_the_tables_of_the_results_that_they_name() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
-    if readme.contains("lab:speed") {
-        let named = named_in(&readme).unwrap();
-        assert_eq!(rewritten(&readme, root, named).unwrap(), readme);
-    }
+    let read = |page: &str| std::fs::read_to_string(root.join(page)).unwrap();
+    let speed = read("docs/guide/speed.md");
+    let written = rewritten(&speed, root, named_in(&speed).unwrap()).unwrap();
+    assert_eq!(with_others(&written, root).unwrap(), speed);
+    assert!(speed.contains("lab:turns"), "it has the table of turns");
+    let readme = read("README.md");
+    assert_eq!(with_others(&readme, root).unwrap(), readme);
+    assert!(readme.contains("lab:short"), "it has the short table");
 }
