@@ -2,7 +2,7 @@
 
 export * as process from "./process.js";
 export { BlobHandle } from "./calls/blob.js";
-export type { RunResult } from "./calls/batch.js";
+export type { RunOptions, RunResult } from "./calls/batch.js";
 export { Batches, RowStream, type BatchesOptions } from "./calls/batches.js";
 export type {
   As,

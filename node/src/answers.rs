@@ -54,7 +54,7 @@ impl Host {
             Output::Live(results) => return self.last_lists(env, of, token, results),
             Output::Change(change) => return self.last_lists(env, of, token, change),
             Output::Batch(results) => return self.last_lists(env, of, token, results),
-            Output::Ran(result) => return self.last_lists(env, of, token, vec![result]),
+            Output::Ran(result) => return self.last_lists(env, of, token, result),
             _ => self.forget(token),
         }
         let place = of.place;

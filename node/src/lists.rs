@@ -56,9 +56,12 @@ enum Of {
     Several(Vec<Arc<Rows>>),
     Change(RowChanges),
     /// `told` of the statements JavaScript knows what they did.
+    /// `is_one`: it is the result of a run, which may be a read.
     Batch {
         results: Vec<RunResult>,
         told: usize,
+        is_one: bool,
+        is_of_write: bool,
     },
 }
 
@@ -85,7 +88,14 @@ impl From<Change> for Lists {
 
 impl From<Vec<RunResult>> for Lists {
     fn from(results: Vec<RunResult>) -> Self {
-        Self { of: Of::Batch { results, told: 0 }, list: 0, from: 0 }
+        Self { of: Of::Batch { results, told: 0, is_one: false, is_of_write: true }, list: 0, from: 0 }
+    }
+}
+
+impl From<RunResult> for Lists {
+    fn from(result: RunResult) -> Self {
+        let is_of_write = result.rows.as_ref().is_none_or(is_of_write);
+        Self { of: Of::Batch { results: vec![result], told: 0, is_one: true, is_of_write }, list: 0, from: 0 }
     }
 }
 
@@ -134,14 +144,14 @@ impl Lists {
     pub(crate) fn is_of_write(&self) -> bool {
         match &self.of {
             Of::Rows(rows) => is_of_write(rows),
-            Of::Batch { .. } => true,
+            Of::Batch { is_of_write, .. } => *is_of_write,
             Of::Several(_) | Of::Change(_) => false,
         }
     }
 
     pub(crate) fn is_over(&self) -> bool {
         match &self.of {
-            Of::Batch { results, told } => *told == results.len() && self.current().is_none(),
+            Of::Batch { results, told, .. } => *told == results.len() && self.current().is_none(),
             _ => self.current().is_none(),
         }
     }
@@ -182,7 +192,7 @@ impl Lists {
 
     /// Puts what the next statements of a batch did into the cells, and returns their number.
     fn tell_executed(&mut self, cells: &mut [f64]) -> Option<usize> {
-        let Of::Batch { results, told } = &mut self.of else { return None };
+        let Of::Batch { results, told, .. } = &mut self.of else { return None };
         let next = results.get(*told..).filter(|next| !next.is_empty())?;
         let count = next.len().min(STATEMENTS);
         for (result, cells) in next.iter().zip(cells[HEADER..].chunks_exact_mut(EXECUTED_CELLS)).take(count) {
@@ -207,7 +217,7 @@ impl Lists {
 
     fn of_rows(&self, rows: &Rows, failure: Failure) -> Failure {
         match &self.of {
-            Of::Batch { .. } => failure.at("statement", self.list).applied(),
+            Of::Batch { is_one: false, .. } => failure.at("statement", self.list).applied(),
             _ if is_of_write(rows) => failure.applied(),
             _ => failure,
         }

@@ -20,6 +20,30 @@ fn table() -> String {
     text
 }
 
+/// The text of all sources of a folder.
+fn sources(folder: &Path) -> String {
+    let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    entries
+        .map(|path| match path.is_dir() {
+            true => sources(&path),
+            false if path.extension().is_some_and(|extension| extension == "rs") => {
+                std::fs::read_to_string(path).expect("a source")
+            }
+            false => String::new(),
+        })
+        .collect()
+}
+
+#[test]
+fn each_code_is_that_of_some_error() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = ["flatwater", "flatwater-base", "flatwater-sql", "flatwater-remote"]
+        .map(|name| sources(&root.join("crates").join(name).join("src")))
+        .concat();
+    let unused: Vec<_> = ErrorCode::ALL.iter().filter(|code| !text.contains(&format!("ErrorCode::{code:?}"))).collect();
+    assert!(unused.is_empty(), "{unused:?}");
+}
+
 #[test]
 fn the_page_of_codes_lists_all_of_them() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/error-codes.md");

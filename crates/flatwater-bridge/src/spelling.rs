@@ -130,7 +130,7 @@ fn node(name: Name) -> &'static str {
         Name::WriterCacheBytes => "`tuning` key `writerCacheBytes`",
         Name::IgnoreMissing => "`ignoreMissing`",
         Name::JsonArrays => "`arrays`",
-        Name::SetMaxOpen => "`setMaxOpen`",
+        Name::SetMaxOpen => "`process.setMaxOpen`",
         Name::Open => "`open`",
         Name::Batch => "`batch`",
         Name::Execute => "`execute`",

@@ -110,11 +110,8 @@ pub(crate) fn check_text(sql: &str, dialect: Dialect) -> Result<()> {
             Dialect::Rqlite => "the server has one connection for all its clients: use batch, which is all or nothing",
             Dialect::Libsql => "each call has a connection of its own, and a server no other databases",
         };
-        return Err(error(
-            ErrorCode::TransactionAsText,
-            format!("{verb} cannot be run on a server as a statement"),
-            hint,
-        ));
+        let code = if is(CONTROLS) { ErrorCode::TransactionAsText } else { ErrorCode::ConnectionState };
+        return Err(error(code, format!("{verb} cannot be run on a server as a statement"), hint));
     }
     if let Some(name) = changing_pragma(sql)? {
         let hint = match dialect {

@@ -4,7 +4,7 @@
 //! (`transaction`).
 
 use std::ops::Deref;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flatwater::bindings::server::{self, error};
 use flatwater::options::JsonOptions;
@@ -40,7 +40,7 @@ impl Libsql {
     /// The same with these options.
     ///
     /// # Errors
-    /// `Misuse` for the address of another server, and for a token or a certificate that cannot be used; `Open` if the thread cannot be started.
+    /// `Misuse` for the address of another server, and for a token or a certificate that cannot be used; `Io` if the thread cannot be started.
     pub fn with(options: RemoteOptions) -> Result<Self> {
         if options.address.dialect != Dialect::Libsql {
             let hint = "its address begins with libsql://; Remote::connect takes those of other servers";
@@ -59,6 +59,12 @@ impl Libsql {
     #[must_use]
     pub fn with_timeout(&self, timeout: Duration) -> Self {
         Self { remote: self.remote.with_timeout(timeout) }
+    }
+
+    /// Returns a handle whose calls end by then; see [`Remote::with_deadline`].
+    #[must_use]
+    pub fn with_deadline(&self, deadline: Instant) -> Self {
+        Self { remote: self.remote.with_deadline(deadline) }
     }
 
     /// Returns a handle whose `query_json` writes rows as `options` say.

@@ -5,7 +5,7 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flatwater::bindings::server;
 use flatwater::live::LiveQueries;
@@ -61,7 +61,7 @@ impl Remote {
     /// The same with these options.
     ///
     /// # Errors
-    /// `Misuse` for a token or a certificate that cannot be used; `Open` if the thread cannot be started.
+    /// `Misuse` for a token or a certificate that cannot be used; `Io` if the thread cannot be started.
     pub fn with(options: RemoteOptions) -> Result<Self> {
         let name = options.name();
         let (level, live_poll) = (options.level, options.live_poll);
@@ -81,6 +81,13 @@ impl Remote {
     #[must_use]
     pub fn with_timeout(&self, timeout: Duration) -> Self {
         self.another(server::with_timeout(&self.session, timeout))
+    }
+
+    /// Returns a handle whose calls fail with `Timeout` if they do not finish by then; see
+    /// [`Database::with_deadline`](flatwater::Database::with_deadline).
+    #[must_use]
+    pub fn with_deadline(&self, deadline: Instant) -> Self {
+        self.another(server::with_deadline(&self.session, deadline))
     }
 
     /// Returns a handle whose [`query_json`](Session::query_json) writes rows as `options` say.

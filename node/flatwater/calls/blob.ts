@@ -50,7 +50,7 @@ export class BlobHandle {
   /** Moves the position. */
   seek(position: number): void {
     if (whole(position) > this.length) {
-      throw misuse(`the value has ${this.length} bytes`);
+      throw misuse(`the value has ${this.length} bytes`, undefined, "blob_bounds");
     }
     this.position = position;
   }

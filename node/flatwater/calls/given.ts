@@ -45,7 +45,9 @@ export function check(options: object | undefined, known: Known): void {
   for (const name in options) {
     if (!known.has(name) && options[name as keyof typeof options] !== undefined) {
       const message = native.unknown("option", name, [...known]);
-      throw Object.hasOwn(INSTEAD, name) ? misuse(`there is no option "${name}"`, INSTEAD[name]) : misuse(message);
+      throw Object.hasOwn(INSTEAD, name)
+        ? misuse(`there is no option "${name}"`, INSTEAD[name], "invalid_option")
+        : misuse(message, undefined, "invalid_option");
     }
   }
   const { signal } = options as { signal?: AbortSignal };

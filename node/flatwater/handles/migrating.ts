@@ -99,11 +99,13 @@ export class Migrating extends Session {
     const { shared } = this;
     const { isControl } = shared;
     if (shared.failure !== undefined) {
-      return refused(misuse(`the transaction is over: ${shared.failure.message}`));
+      return refused(misuse(`the transaction is over: ${shared.failure.message}`, undefined, "lost"));
     }
     const [, verb = ""] = (isControl ? [] : native.statements(textOf(statement)))[0] ?? [];
     if (CONTROL.has(verb)) {
-      return refused(misuse(`${verb} as text in migrations, which are one transaction`, "leave it out"));
+      return refused(
+        misuse(`${verb} as text in migrations, which are one transaction`, "leave it out", "invalid_migration"),
+      );
     }
     return super.perform(operation, statement, params, options, reader, query).catch((error: unknown) => {
       if (!isControl && !native.inTransaction(this.handle) && error instanceof Error) {
@@ -140,6 +142,7 @@ export class Migrating extends Session {
         message: `the migrations add ${added.length} foreign key violations; the first: ${added[0]}`,
         kind: "constraint",
         code: codeOf("foreign_key_check"),
+        constraint: { kind: "foreign_key", table: undefined, columns: [], name: undefined },
         hint: "foreign keys, CASCADE included, are off while migrations run",
       });
     }

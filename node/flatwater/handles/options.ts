@@ -100,7 +100,7 @@ export interface Tuning {
    * limit; 64 MiB for a file that is `untrusted`.
    */
   resultLimit?: number;
-  /** What happens if another SQLite library of this process has the file open. Default `refuse`. */
+  /** Another SQLite library of this process may have the file open. When it closes it, acknowledged writes can be lost. Default false. */
   allowSecondSqlite?: boolean;
   /** How long a call takes that counts as slow. Default: no call is slow. */
   slowStatement?: number;

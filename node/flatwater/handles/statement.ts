@@ -47,7 +47,10 @@ export class PreparedStatement<T = Record<string, unknown>> {
 
   /** Runs it, and resolves with what it did. */
   run(...params: Bound): Promise<ExecuteResult> {
-    return this.with(params, (values) => this.on.execute(this.source, values));
+    return this.with(params, async (values) => {
+      const { changes, lastInsertRowid } = await this.on.run(this.source, values);
+      return { changes, lastInsertRowid };
+    });
   }
 
   /** Resolves with the first row, or with undefined. */

@@ -133,8 +133,8 @@ export function whole(text: string, what: string): string {
 }
 
 /** An error of a call whose statement was executed all the same. */
-export function misuseAfter(message: string, hint: string): FlatwaterError {
-  const code = codeOf("invalid_argument");
+export function misuseAfter(message: string, hint: string, name: string): FlatwaterError {
+  const code = codeOf(name);
   return new FlatwaterError({
     message: `${message}; the call was executed`,
     kind: "misuse",

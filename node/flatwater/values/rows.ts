@@ -192,7 +192,8 @@ function checkNames(form: RowForm, names: string[]): void {
   const twice = form === "object" ? names.find((name, at) => names.indexOf(name) !== at) : undefined;
   if (twice !== undefined) {
     const refuse = cells[WRITES] === 1 ? misuseAfter : misuse;
-    throw refuse(`two columns are named "${twice}"`, "give each its own name with AS, or ask for { rows: 'array' }");
+    const hint = "give each its own name with AS, or ask for { rows: 'array' }";
+    throw refuse(`two columns are named "${twice}"`, hint, "duplicate_column");
   }
 }
 

@@ -68,7 +68,7 @@ sql.list = (values: Iterable<SqlValue>): Sql => {
 /** The name of a table or column, quoted so that SQLite takes it for no text if there is none of that name. */
 sql.id = (name: string): Sql => {
   if (name.includes("\0")) {
-    throw misuse("a name must not contain a NUL character");
+    throw misuse("a name must not contain a NUL character", undefined, "nul_byte");
   }
   return new Sql(`\`${name.replaceAll("`", "``")}\``, []);
 };

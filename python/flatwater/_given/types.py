@@ -91,8 +91,8 @@ class Tuning(TypedDict, total=False):
     """A statement ends if its result takes more than so many bytes; of a stream this counts for each fetch. Default: no
     limit; 64 MiB for a file that is `untrusted`."""
     allow_second_sqlite: bool
-    """What happens if another SQLite library of this process, such as that of the `sqlite3` module, has the file
-    open. Default "refuse"."""
+    """Another SQLite library of this process, such as that of the `sqlite3` module, may have the file open. When it
+    closes it, acknowledged writes can be lost. Default False."""
     slow_statement: Seconds
     """How long a call takes that is logged as slow. Default: no call is slow."""
     snapshot_age: Seconds

@@ -89,7 +89,7 @@ codes! {
     NoSuchSavepoint "no_such_savepoint" Misuse,
     /// A function, a closure or a thread of the database called the database, and would wait for itself.
     CallsItself "calls_itself" Misuse,
-    /// What the call belongs to has ended or is closed: a transaction, a snapshot, a stream, a connection, a blob.
+    /// What the call belongs to is not open: a transaction, a snapshot, a stream, a connection, a blob. It has ended, or has not begun.
     Finished "finished" Misuse,
     /// What the call belongs to was lost to an earlier error, which the message has: SQLite rolled the transaction back, for
     /// instance. It has no effect.
@@ -149,7 +149,7 @@ codes! {
 
     /// The query returned no row.
     NoRow "no_row" RowNotFound,
-    /// There is no such row or no such value to open as a blob.
+    /// The table has no row with this rowid, whose value was to be opened as a blob.
     NoBlob "no_blob" RowNotFound,
 
     /// The deadline of the call passed.
@@ -177,8 +177,6 @@ codes! {
     TooManyOpen "too_many_open" Busy,
     /// Another checkpoint runs, or a reader keeps the WAL from being copied.
     CheckpointBusy "checkpoint_busy" Busy,
-    /// The server does not take more work at the moment.
-    ServerBusy "server_busy" Busy,
 
     /// The database cannot be opened here: the path cannot be made absolute, or the folder is missing.
     CannotOpen "cannot_open" Open,

@@ -133,7 +133,11 @@ impl Constraint {
                     new.table = schema.and_then(|schema| schema.table_of(&index));
                     new.name = Some(index);
                 }
-                _ => new.set_columns(said, schema),
+                index => {
+                    new.set_columns(said, schema);
+                    // The index may be gone by now, with the statement that was to make it.
+                    new.name = index.filter(|_| new.table.is_none());
+                }
             },
         }
         Some(new)

@@ -33,10 +33,17 @@ impl TimeLimit {
         Self { most: timeout.map_or(NONE, nanoseconds), ..self }
     }
 
-    /// The same with this end, whenever a call begins.
+    /// The same with this end, whenever a call begins; an earlier one stays.
     #[must_use]
     pub fn with_deadline(self, deadline: Instant) -> Self {
-        Self { until: nanoseconds(deadline.saturating_duration_since(start())), ..self }
+        let until = nanoseconds(deadline.saturating_duration_since(start()));
+        Self { until: until.min(self.until), ..self }
+    }
+
+    /// The same without an end: for what gives back what the calls before it have taken.
+    #[must_use]
+    pub fn without_deadline(self) -> Self {
+        Self { until: NONE, ..self }
     }
 
     /// Returns when a call that begins then must have ended.

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flatwater_sqlite::{Error as Sqlite, SqliteError};
 
@@ -65,6 +65,11 @@ pub fn share(session: &Session) -> Session {
 /// The same, whose calls have this time.
 pub fn with_timeout(session: &Session, timeout: Duration) -> Session {
     with_options(session, |options| options.time = options.time.with_timeout(Some(timeout)))
+}
+
+/// The same, whose calls end by then.
+pub fn with_deadline(session: &Session, deadline: Instant) -> Session {
+    with_options(session, |options| options.time = options.time.with_deadline(deadline))
 }
 
 /// The same, whose calls go this way: a number for the server.

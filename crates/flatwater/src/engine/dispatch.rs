@@ -68,7 +68,10 @@ impl Caller {
         let time = self.options.time.left();
         match route {
             Err(error) => Begun::Answered(Err(error), None),
-            Ok(_) if time == Some(Duration::ZERO) => Begun::Answered(Err(too_late()), None),
+            // What undoes takes no time to wait for.
+            Ok(_) if time == Some(Duration::ZERO) && !work.describe().undoes() => {
+                Begun::Answered(Err(too_late()), None)
+            }
             Ok(route) if time.is_some_and(|time| time < SHORTEST) => Begun::ToSend(route),
             // A write in a snapshot is refused by a worker.
             Ok(route) if self.inside.is_some() && self.options.read_only && !work.describe().only_reads() => {
@@ -101,7 +104,11 @@ impl Caller {
             return Err(waits_for_itself());
         }
         let (promise, reply) = reply();
-        let mut ticket = Ticket::new(CallOptions { inside_body, ..self.options }, Instant::now());
+        let mut options = CallOptions { inside_body, ..self.options };
+        if work.describe().undoes() {
+            options.time = options.time.without_deadline();
+        }
+        let mut ticket = Ticket::new(options, Instant::now());
         (ticket.decode, ticket.metrics) = (work.decode(), metrics);
         let ticket = Arc::new(ticket);
         let alarm = alarm(&ticket, &reply);

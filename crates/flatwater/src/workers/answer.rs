@@ -44,9 +44,14 @@ impl Work {
         matches!(self, Self::Query { wanted: Wanted::Ran, .. })
     }
 
-    /// Returns the answer that a run of the one statement is.
+    /// Returns the answer that a run of the one statement is. What was done and has no result is not an error here, for nothing may do
+    /// it again.
     pub(crate) fn answer(&self, outcome: Outcome) -> Result<Answer> {
-        if self.takes_any() { Ok(Answer::Ran(Box::new(result_of(outcome)?))) } else { Ok(outcome.into()) }
+        match outcome.result {
+            Collected::Unmade(..) => Ok(outcome.into()),
+            _ if self.takes_any() => Ok(Answer::Ran(Box::new(result_of(outcome)?))),
+            _ => Ok(outcome.into()),
+        }
     }
 }
 
@@ -55,6 +60,7 @@ impl Answer {
     pub(crate) fn may_be_of_write(&self) -> bool {
         match self {
             Self::Rows(rows) => rows.names.is_of_write,
+            Self::Ran(result) => has_written(result),
             Self::LastPart(_) | Self::Live(_) | Self::Begun(_) | Self::Fetched(_) | Self::Prepared(..) => false,
             _ => true,
         }
@@ -71,9 +77,10 @@ impl Answer {
             Self::Fetched(part) => Counts { rows: number(part.0.len()), changes: None },
             Self::LastPart(last) => Counts { rows: number(last.1 + last.0.len()), changes: None },
             Self::Json(document) => Counts { rows: number(document.rows), changes: None },
-            Self::Ran(result) => {
-                Counts { rows: number(result.rows.as_ref().map_or(0, Rows::len)), changes: Some(result.changes) }
-            }
+            Self::Ran(result) => Counts {
+                rows: result.rows.as_ref().and_then(|rows| number(rows.len())),
+                changes: has_written(result).then_some(result.changes),
+            },
             Self::Batch(results) => Counts {
                 rows: number(results.iter().filter_map(|result| result.rows.as_ref()).map(Rows::len).sum()),
                 changes: Some(results.iter().map(|result| result.changes).sum()),
@@ -217,4 +224,9 @@ impl Answer {
     pub(crate) fn transaction(self) -> Result<TransactionGuard> {
         if let Self::Transaction(claim) = self { Ok(claim) } else { self.unexpected() }
     }
+}
+
+/// Returns true if a statement that may have rows or not can have written.
+fn has_written(result: &RunResult) -> bool {
+    result.rows.as_ref().is_none_or(|rows| rows.names.is_of_write)
 }

@@ -15,7 +15,7 @@ use rusqlite::{Connection, ffi};
 
 use crate::connection::EngineConnection;
 use flatwater_base::error::hint::hint;
-use flatwater_base::error::{Error, ErrorCode, ErrorKind, Result};
+use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_sql::dependencies::Columns;
 use flatwater_sql::dependencies::change::{TableWrites, Writes};
 use flatwater_sql::policy;
@@ -160,7 +160,7 @@ fn explain(error: Error, place: &BlobPlace) -> Error {
     let message = error.message();
     if message.starts_with("no such rowid") {
         let message = format!("the table {} has no row with this rowid", place.table);
-        return error.with_kind(ErrorKind::RowNotFound).with_message(message);
+        return Error::new(ErrorCode::NoBlob, message);
     }
     if message.starts_with("cannot open value of type") {
         return error.with_hint("a blob is a BLOB or a TEXT; to write one in parts, insert `zeroblob(length)` first");

@@ -79,11 +79,11 @@ struct Written<'a> {
 }
 
 impl Written<'_> {
-    /// Asks of each database that the statement may write, until one has an answer.
-    fn find<T>(&self, mut ask: impl FnMut(&str) -> Option<T>) -> Option<T> {
+    /// Asks of each database that the statement may write, until one has an answer; of all at once if it is not known.
+    fn find<T>(&self, mut ask: impl FnMut(Option<&str>) -> Option<T>) -> Option<T> {
         match self.writes {
-            Writes::Tables(tables) => tables.iter().find_map(|to| ask(&to.database)),
-            Writes::Everything => ask("main"),
+            Writes::Tables(tables) => tables.iter().find_map(|to| ask(Some(&to.database))),
+            Writes::Everything => ask(None),
         }
     }
 }
@@ -95,15 +95,17 @@ impl Schema for Written<'_> {
             Writes::Everything => true,
         };
         // https://sqlite.org/c3ref/table_column_metadata.html
-        let has = |database: &str| self.sqlite.rusqlite().column_exists(Some(database), table, column).ok();
+        let has = |database: Option<&str>| self.sqlite.rusqlite().column_exists(database, table, column).ok();
         may_write && self.find(|database| has(database).filter(|has| *has)).is_some()
     }
 
     fn table_of(&self, index: &str) -> Option<String> {
         let before = self.sqlite.hooks().authorizer.set_policy(policy::trusted);
         let found = self.find(|database| {
-            let sql =
-                format!("SELECT tbl_name FROM {}.sqlite_schema WHERE type = 'index' AND name = ?1", quoted(database));
+            let sql = format!(
+                "SELECT tbl_name FROM {}.sqlite_schema WHERE type = 'index' AND name = ?1",
+                quoted(database.unwrap_or("main"))
+            );
             self.sqlite.patiently_with(|sqlite| sqlite.query_row(&sql, [index], |row| row.get(0))).ok()
         });
         self.sqlite.hooks().authorizer.set_policy(before);

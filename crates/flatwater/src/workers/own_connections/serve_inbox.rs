@@ -164,6 +164,9 @@ impl OwnConnection {
             {
                 Ok(Answer::Batch(vec![RunResult::of(ExecuteResult::default(), None)]))
             }
+            Work::Query { text, .. } if work.takes_any() && rolls_back(&text.sql) => {
+                Ok(Answer::Executed(ExecuteResult::default()))
+            }
             work => Err(work.explain(error)),
         })
     }

@@ -451,8 +451,12 @@ async fn one_deadline_is_of_all_calls_of_a_request_and_of_its_transaction(place:
     }
     if let Ok(tx) = begun {
         is_timeout(&tx.execute("INSERT INTO t VALUES (3)", ()).await.unwrap_err(), "execute");
-        is_timeout(&tx.commit().await.unwrap_err(), "commit");
+        let nested = tx.savepoint("late").await;
+        is_timeout(&nested.unwrap_err(), "savepoint");
+        tx.rollback().await.unwrap();
     }
+    let late = db.with_deadline(deadline).with_deadline(Instant::now() + Duration::from_secs(600));
+    is_timeout(&late.begin().await.unwrap_err(), "begin");
     for _ in 0..3 {
         is_timeout(&request.execute("INSERT INTO t VALUES (4)", ()).await.unwrap_err(), "execute");
         is_timeout(&request.query("SELECT * FROM t", ()).timeout(Duration::MAX).await.unwrap_err(), "query");

@@ -335,20 +335,47 @@ fn a_write_that_returns_too_much_is_done_and_says_so() {
     run(async {
         let db = file.options().tuning(|t| t.result_limit(1 << 16)).open().await.unwrap();
         let rows = async || db.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap();
-        for (as_json, kept) in [(false, 5_000), (true, 10_000)] {
-            let answer =
-                if as_json { db.query_json(INSERT, ()).await.map(drop) } else { db.query(INSERT, ()).await.map(drop) };
+        for (call, kept) in [("query", 5_000), ("query_json", 10_000), ("run", 15_000)] {
+            let answer = match call {
+                "query" => db.query(INSERT, ()).await.map(drop),
+                "run" => db.run(INSERT, ()).await.map(drop),
+                _ => db.query_json(INSERT, ()).await.map(drop),
+            };
             let error = answer.unwrap_err();
             assert!(error.message().contains("more than 65536 bytes"), "{error}");
             assert_eq!((error.applied(), rows().await), (Some(TimeoutEffect::Yes), kept), "{error}");
         }
         let transaction = db.begin().await.unwrap();
         assert_eq!(transaction.query(INSERT, ()).await.unwrap_err().applied(), Some(TimeoutEffect::Yes));
+        assert_eq!(transaction.run(INSERT, ()).await.unwrap_err().applied(), Some(TimeoutEffect::Yes));
         transaction.commit().await.unwrap();
-        assert_eq!(rows().await, 15_000);
+        assert_eq!(rows().await, 25_000);
         // Of several statements nothing is left.
         let error = db.batch([("DELETE FROM t", params![]), (INSERT, params![])]).await.unwrap_err();
-        assert_eq!((error.applied(), rows().await), (None, 15_000), "{error}");
+        assert_eq!((error.applied(), rows().await), (None, 25_000), "{error}");
+    });
+}
+
+#[test]
+fn a_short_write_that_returns_too_much_is_done_once() {
+    let file = made("CREATE TABLE t (a)");
+    run(async {
+        let db = file.options().tuning(|t| t.result_limit(100)).open().await.unwrap();
+        let insert = "INSERT INTO t VALUES (?) RETURNING a";
+        for _ in 0..10 {
+            db.run(insert, ("x",)).await.unwrap();
+        }
+        for call in ["run", "query"] {
+            for _ in 0..10 {
+                let long = ("x".repeat(200),);
+                let done = match call {
+                    "run" => db.run(insert, long).await.map(drop),
+                    _ => db.query(insert, long).await.map(drop),
+                };
+                assert_eq!(done.unwrap_err().applied(), Some(TimeoutEffect::Yes), "{call}");
+            }
+        }
+        assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), 30);
     });
 }
 
