@@ -115,12 +115,12 @@ fn a_transaction_that_is_lost_is_over_and_says_so() {
             transaction.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
             proxy.script(&[fault]);
             let error = transaction.execute("INSERT INTO t VALUES (2)", ()).await.unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Io, "{fault:?}: {error}");
+            assert_eq!(error.kind(), ErrorKind::Expired, "{fault:?}: {error}");
             assert!(error.message().contains("transaction is over"), "{error}");
             let again = transaction.execute("INSERT INTO t VALUES (3)", ()).await.unwrap_err();
-            assert_eq!(again.kind(), ErrorKind::Io, "{fault:?}: {again}");
-            assert_eq!(transaction.query("SELECT a FROM t", ()).await.unwrap_err().kind(), ErrorKind::Io);
-            assert_eq!(transaction.commit().await.unwrap_err().kind(), ErrorKind::Io);
+            assert_eq!(again.kind(), ErrorKind::Expired, "{fault:?}: {again}");
+            assert_eq!(transaction.query("SELECT a FROM t", ()).await.unwrap_err().kind(), ErrorKind::Expired);
+            assert_eq!(transaction.commit().await.unwrap_err().kind(), ErrorKind::Expired);
         }
         // SQLite ends it in its middle.
         let transaction = remote.begin().await.unwrap();
@@ -147,7 +147,7 @@ fn what_the_server_cannot_answer_is_not_committed_beside_its_error() {
         let transaction = remote.begin().await.unwrap();
         let error = transaction.batch([("INSERT INTO t VALUES (1)", ()), (long, ())]).await.unwrap_err();
         assert_eq!(error.sqlite_name(), Some("SQLITE_TOOBIG"), "{error}");
-        assert_eq!(transaction.commit().await.unwrap_err().kind(), ErrorKind::Io);
+        assert_eq!(transaction.commit().await.unwrap_err().kind(), ErrorKind::Expired);
         // A read has changed nothing.
         let transaction = remote.begin().await.unwrap();
         transaction.execute("INSERT INTO t VALUES (2)", ()).await.unwrap();
@@ -341,7 +341,7 @@ fn a_transaction_is_as_its_caller_was_told_whatever_goes_wrong() {
                 }
                 Err(error) => {
                     // `Open`: what came back for its BEGIN was no answer.
-                    assert!(matches!(error.kind(), ErrorKind::Io | ErrorKind::Open), "seed {seed}: {error}");
+                    assert!(matches!(error.kind(), ErrorKind::Expired | ErrorKind::Open), "seed {seed}: {error}");
                     not_done.push(id);
                 }
             }
@@ -462,7 +462,7 @@ fn a_deadline_in_a_transaction_ends_it_and_one_that_waits_does_not() {
             "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000000000) SELECT count(*) FROM n";
         let late = transaction.query(long, ()).timeout(Duration::from_millis(100)).await.unwrap_err();
         assert_eq!((late.kind(), late.applied()), (ErrorKind::Timeout, Some(TimeoutEffect::No)), "{late}");
-        assert_eq!(transaction.commit().await.unwrap_err().kind(), ErrorKind::Io);
+        assert_eq!(transaction.commit().await.unwrap_err().kind(), ErrorKind::Expired);
         // The server has let it go.
         remote.execute("INSERT INTO t VALUES (2)", ()).await.unwrap();
         assert_eq!(remote.query_values::<i64>("SELECT a FROM t", ()).await.unwrap(), [2]);

@@ -109,7 +109,7 @@ fn a_libsql_commit_whose_answer_is_lost_is_known_also_if_its_writes_were_undone(
         let tx = remote.begin().await.unwrap();
         tx.execute("INSERT INTO t (b) VALUES (2)", ()).await.unwrap();
         proxy.script(&[Fault::DropBefore]);
-        assert_eq!(tx.commit().await.unwrap_err().kind(), ErrorKind::Io);
+        assert_eq!(tx.commit().await.unwrap_err().kind(), ErrorKind::Expired);
         assert_eq!(remote.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), 0);
     });
 }
