@@ -79,7 +79,7 @@ codes! {
     NoSuchPragma "no_such_pragma" Misuse,
     /// `changes()`, `total_changes()` or `last_insert_rowid()` in SQL, where the last statement may be that of another call.
     LastStatement "last_statement" Misuse,
-    /// A write through what only reads: a database that was opened to read, or a snapshot.
+    /// A write in a snapshot, or a table of SQLite's. On a file that was opened to read an error has `SQLITE_READONLY`.
     ReadOnly "read_only" Misuse,
     /// The database was used inside its own transaction, and would wait for itself.
     NestedWrite "nested_write" Misuse,

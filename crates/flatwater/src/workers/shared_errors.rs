@@ -68,7 +68,10 @@ pub(crate) fn snapshot_writes() -> Error {
 /// Returns the error for a write through a read-only handle.
 #[cold]
 pub(crate) fn opened_to_read(path: &Path) -> Error {
-    Error::new(ErrorCode::ReadOnly, format!("{} was opened read-only", path.display()))
+    let code = flatwater_sqlite::SqliteError::from_code(rusqlite::ffi::SQLITE_READONLY);
+    Error::from(code)
+        .with_kind(ErrorKind::Misuse)
+        .with_message(format!("{} was opened read-only", path.display()))
         .with_hint(hint!["open it without " ReadOnly " to write"])
 }
 
