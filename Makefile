@@ -73,6 +73,7 @@ test-python: test-python-package test-python-suites
 # Its parts need the package and not each other, so that `make --jobs` runs them side by side. The others are whatever no other part
 # names.
 PYTHON_PARTS = test-python-long test-python-others test-python-awaited test-python-uvloop test-python-types
+test-python-package: test-api-python
 .PHONY: $(PYTHON_PARTS)
 test-python-package: $(PYTHON_PARTS)
 $(PYTHON_PARTS): python-package
@@ -187,6 +188,7 @@ test-of-node:
 test-node:
 	@if command -v node >/dev/null && command -v npm >/dev/null; then \
 	    $(MAKE) --no-print-directory node-example && cd node && { npm run --silent lint >node_modules/.lint 2>&1 || { cat node_modules/.lint; exit 1; }; } && \
+	    $(MAKE) --no-print-directory -C .. test-api-node && \
 	    npm test --silent -- ../examples/node/tests/*.mjs; \
 	else \
 	    echo "skipped: test-node needs node and npm"; \
@@ -374,10 +376,44 @@ lint:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 	cargo fmt --check --manifest-path python/Cargo.toml
 	cargo clippy --locked --manifest-path python/Cargo.toml -- -D warnings
-	@for lock in examples/*/Cargo.lock lab/peers/*/Cargo.lock book/Cargo.lock python/Cargo.lock; do \
+	@for lock in examples/*/Cargo.lock lab/peers/*/Cargo.lock book/Cargo.lock api/rust/Cargo.lock python/Cargo.lock; do \
 	    cargo metadata --locked --format-version 1 --manifest-path $${lock%.lock}.toml >/dev/null || \
 	        { echo "$$lock is out of date: run cargo check beside it" >&2; exit 1; }; \
 	done
+	$(MAKE) test-api-rust
+
+# The public API of each language, as it is committed in the folder `api`: `make api` writes it, and the tests compare. So nothing public
+# changes without a diff that says it. Rust: what rustdoc finds with every feature that one build can have.
+.PHONY: api api-rust api-python api-node api-rust-found test-api-rust test-api-python test-api-node
+api: api-rust api-python api-node
+API = $(TARGET)/api
+API_CHANGED = { echo "the public API changed: if it should, run \`make api\`" >&2; exit 1; }
+API_FEATURES = $(shell sed -n '/^\[features\]/,/^\[dependencies\]/s/^\([a-z_]*\) = .*/flatwater\/\1/p' crates/flatwater/Cargo.toml | grep -v sqlcipher)
+api-rust-found:
+	@RUSTDOC=$(CURDIR)/api/rust/rustdoc RUSTDOCFLAGS="-Zunstable-options --output-format=json -Awarnings" \
+	    cargo doc --quiet --no-deps $(ENGINE) -p flatwater-derive -p flatwater-remote $(addprefix --features ,$(API_FEATURES))
+	@mkdir -p $(API)
+	@cargo run --quiet --locked --manifest-path api/rust/Cargo.toml --target-dir $(API) -- $(TARGET)/doc >$(API)/rust.txt
+api-rust: api-rust-found
+	cp $(API)/rust.txt api/rust.txt
+test-api-rust: api-rust-found
+	@diff -u api/rust.txt $(API)/rust.txt || $(API_CHANGED)
+
+# It reads the sources, and needs nothing that is built.
+API_PYTHON = $(VENV)/bin/python python/tools/api.py >$(VENV)/api.txt
+api-python: $(VENV)/.made
+	$(API_PYTHON) && cp $(VENV)/api.txt api/python.txt
+test-api-python: $(VENV)/.made
+	$(API_PYTHON)
+	@diff -u api/python.txt $(VENV)/api.txt || $(API_CHANGED)
+
+# It reads the declarations of the package that `node-package` has built in place.
+api-node: node-package api/node/node_modules/.made
+	node api/node/report.mjs
+test-api-node: api/node/node_modules/.made
+	node api/node/report.mjs --check || $(API_CHANGED)
+api/node/node_modules/.made: api/node/package-lock.json
+	cd api/node && npm ci --silent && touch node_modules/.made
 
 # Tries to break it, for FLATWATER_TORTURE_SECONDS (300); a finding says how to repeat it with `make torture-round`.
 # A long run that is to be shown: make torture FLATWATER_TORTURE_SECONDS=7200 JSON=torture/results/long.json
