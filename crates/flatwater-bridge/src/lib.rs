@@ -1,5 +1,6 @@
 //! What the front ends of Flatwater in other languages share: replies of many calls with one wake of an event loop,
-//! options by name, the classes of errors, what hints name in each language, and hints for names that are nearly right.
+//! options by name, the classes of errors, what hints name in each language, hints for names that are nearly right, and standard
+//! types.
 //!
 //! Pure Rust: no interpreter, no unsafe code, no thread of its own. The design is in `docs/design/bridge.md`.
 
@@ -9,6 +10,7 @@ mod counters;
 mod errors;
 mod flat;
 mod inbox;
+mod meaning;
 mod nearest_name;
 mod opened;
 mod options;
@@ -20,6 +22,7 @@ pub use counters::{Counter, counters};
 pub use errors::{Class, camel, class, hint, spelled};
 pub use flat::{Flat, Form, Integers, Refused, Text, exact};
 pub use inbox::{Inbox, waker};
+pub use meaning::{Meaning, Meant, Types, unreadable, words};
 pub use nearest_name::{nearest, unknown};
 pub use opened::Opened;
 pub use options::{DURATIONS, Given, OPTIONS, TUNING, set};
