@@ -32,7 +32,7 @@ enum Command {
     Experiment(experiment::ExperimentArgs),
     /// Print the tables of several processes that write to one file
     Busy(busy::BusyArgs),
-    /// Write the README's speed table from a committed result
+    /// Write the README's chart and the tables of the page of speed from committed results
     ReadmeTable(readme::ReadmeArgs),
     /// Show the lanes and the peers
     List(list::ListArgs),

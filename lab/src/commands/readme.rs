@@ -1,6 +1,8 @@
-//! The tables of speed and of turns in the README and on the page of speed, each generated between two marks from a committed result.
+//! The chart of the README, and the tables of speed and of turns on the page of speed, each generated between two marks from committed
+//! results.
 //!
-//! Owns: the rows and columns of the two of speed; where that of turns stands (`busy` makes it). Leaves out: what the figures mean.
+//! Owns: the rows and columns of the table of speed; where that of turns (`busy` makes it) and the chart (`chart` draws it) stand.
+//! Leaves out: what the figures mean.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,6 +15,7 @@ use crate::figures::floor::{FLOOR, HELD_FLOOR};
 use crate::figures::metric::OPS_PER_SECOND;
 use crate::figures::result::{Measured, write_atomically};
 use crate::measuring::repository::Repository;
+use crate::verdicts::chart::{LANGUAGES, LOOKS, in_words, svg};
 use crate::verdicts::summary::{LaneSummary, PeerSummary, Summary, summarize};
 use crate::verdicts::table::thousands_of;
 
@@ -31,8 +34,8 @@ pub struct ReadmeArgs {
 
 const BEGIN: &str = "<!-- lab:speed ";
 const END: &str = "<!-- /lab:speed -->";
-const BEGIN_SHORT: &str = "<!-- lab:short ";
-const END_SHORT: &str = "<!-- /lab:short -->";
+const BEGIN_CHART: &str = "<!-- lab:chart -->";
+const END_CHART: &str = "<!-- /lab:chart -->";
 const BEGIN_TURNS: &str = "<!-- lab:turns ";
 const END_TURNS: &str = "<!-- /lab:turns -->";
 const OURS: &str = "flatwater";
@@ -62,15 +65,6 @@ const ROWS: [(&str, Option<&str>, &str); 15] = [
 ];
 const P999: &str = "p999_us";
 
-/// The few of them that the README has.
-const SHORT_ROWS: [(&str, Option<&str>, &str); 4] = [
-    ("point_query", None, "one awaited point query"),
-    ("insert_concurrent_100", None, "small INSERTs of 100 tasks"),
-    ("chat_100", None, "a chat service, 100 tasks, 10 % writes"),
-    ("burst_8k", Some(P999), "6,000 INSERTs of 8 KiB: p99.9"),
-];
-const SHORT_PEERS: [&str; 4] = [FLOOR, "tokio-rusqlite", "sqlx", "deadpool-sqlite"];
-
 /// Rewrites the tables, or checks them.
 pub fn readme_table(args: &ReadmeArgs) -> Result<bool> {
     let repository = Repository::here()?;
@@ -89,29 +83,58 @@ fn write_page(path: &Path, root: &Path, args: &ReadmeArgs) -> Result<()> {
         };
         written = rewritten(&page, root, &named)?;
     }
-    let written = with_others(&written, root)?;
-    if args.check && written != page {
-        bail!("a table in {} is not what its result generates; `flatwater-lab readme-table` writes it", path.display());
-    }
-    if written != page {
-        write_atomically(path, written.as_bytes())?;
+    let (written, images) = with_chart(&with_others(&written, root)?, root)?;
+    for (path, text) in images.into_iter().chain([(path.to_owned(), written)]) {
+        if fs::read_to_string(&path).is_ok_and(|there| there == text) {
+            continue;
+        }
+        if args.check {
+            bail!("{} is not what its results generate; `flatwater-lab readme-table` writes it", path.display());
+        }
+        write_atomically(&path, text.as_bytes())?;
     }
     Ok(())
 }
 
+/// Returns the page with the chart, if it has the marks for it, and the files of its images.
+pub fn with_chart(page: &str, root: &Path) -> Result<(String, Vec<(PathBuf, String)>)> {
+    let Some((before, rest)) = page.split_once(BEGIN_CHART) else { return Ok((page.to_owned(), Vec::new())) };
+    let missing = || format!("the page has a mark `{BEGIN_CHART}` without `{END_CHART}`");
+    let (_, after) = rest.split_once(END_CHART).with_context(missing)?;
+    let mut results = Vec::new();
+    for language in &LANGUAGES {
+        let file = root.join(language.result);
+        if file.exists() {
+            let measured = Measured::read(&file)?;
+            refuse_what_is_nothing_to_show(&measured)?;
+            results.push((language, summarize(&measured)));
+        }
+    }
+    let image = |look: &str| format!("docs/images/speed-{look}.svg");
+    let images = LOOKS.iter().map(|(name, look)| (root.join(image(name)), svg(&results, look))).collect();
+    let machines = results.iter().map(|(language, summary)| format!("{}: {}", language.name, machine(summary)));
+    let chart = format!(
+        "<picture>\n  <source media=\"(prefers-color-scheme: dark)\" srcset=\"{}\">\n  <img src=\"{}\" alt=\"{}\">\n</picture>\n\n\
+         Times: shorter is better. {}\n{RATIOS}\n",
+        image("dark"),
+        image("light"),
+        in_words(&results),
+        machines.collect::<Vec<_>>().join("\n"),
+    );
+    Ok((format!("{before}{BEGIN_CHART}\n{chart}{END_CHART}{after}"), images))
+}
+
 /// Returns the page with the table of that result, whose path is relative to the root.
 pub fn rewritten(readme: &str, root: &Path, file: &str) -> Result<String> {
-    let table = generate(&Measured::read(&root.join(file))?, &PEERS, &ROWS, true)?;
+    let table = generate(&Measured::read(&root.join(file))?)?;
     let (before, rest) = readme.split_once(BEGIN).context(NO_MARKS)?;
     let (_, after) = rest.split_once(END).context(NO_MARKS)?;
     Ok(format!("{before}{BEGIN}{file} -->\n{table}{END}{after}"))
 }
 
-/// Returns the page with the short table and the table of turns, if it has the marks for them.
+/// Returns the page with the table of turns, if it has the marks for it.
 pub fn with_others(page: &str, root: &Path) -> Result<String> {
-    let short = |measured: &Measured| generate(measured, &SHORT_PEERS, &SHORT_ROWS, false);
-    let page = between(page, root, (BEGIN_SHORT, END_SHORT), &short)?;
-    between(&page, root, (BEGIN_TURNS, END_TURNS), &|measured| {
+    between(page, root, (BEGIN_TURNS, END_TURNS), &|measured| {
         refuse_what_is_nothing_to_show(measured)?;
         turns_table(measured)
     })
@@ -147,30 +170,26 @@ pub fn named_in(readme: &str) -> Result<&str> {
     rest.split_once(" -->").map(|(file, _)| file.trim()).context(NO_MARKS)
 }
 
-/// Returns the sentence about the machine, and the table; `compares` adds the ratio to the floor.
-fn generate(
-    measured: &Measured,
-    peers: &[&'static str],
-    rows: &[(&str, Option<&str>, &str)],
-    compares: bool,
-) -> Result<String> {
+/// Returns the sentence about the machine, and the table.
+fn generate(measured: &Measured) -> Result<String> {
     refuse_what_is_nothing_to_show(measured)?;
     let summary = summarize(measured);
     let peers: Vec<&str> =
-        peers.iter().copied().filter(|peer| summary.circumstances.peers.iter().any(|has| has == peer)).collect();
+        PEERS.into_iter().filter(|peer| summary.circumstances.peers.iter().any(|has| has == peer)).collect();
     let lane = |name: &str| summary.lanes.iter().find(|lane| lane.name == name);
     let rows: Vec<String> =
-        rows.iter().filter_map(|(name, figure, label)| row(lane(name)?, *figure, label, &peers, compares)).collect();
+        ROWS.iter().filter_map(|(name, figure, label)| row(lane(name)?, *figure, label, &peers)).collect();
     if rows.is_empty() {
         bail!("the result has none of the lanes of the table for peer {OURS}");
     }
     let header = peers.iter().map(|peer| format!(" {peer} |")).collect::<String>();
-    let (last, rule) = match compares {
-        true => (format!(" beside `{FLOOR}` |"), "---|".repeat(peers.len() + 3)),
-        false => (String::new(), "---|".repeat(peers.len() + 2)),
-    };
-    Ok(format!("{}\n\n| |{header} Flatwater |{last}\n|{rule}\n{}\n", machine(&summary), rows.join("\n")))
+    let rule = "---|".repeat(peers.len() + 3);
+    let rows = rows.join("\n");
+    let machine = machine(&summary);
+    Ok(format!("{machine}\n{RATIOS}\n\n| |{header} Flatwater | beside `{FLOOR}` |\n|{rule}\n{rows}\n"))
 }
+
+const RATIOS: &str = "Ratios carry over to other machines; absolute figures do not.";
 
 fn machine(summary: &Summary) -> String {
     let circumstances = &summary.circumstances;
@@ -178,8 +197,7 @@ fn machine(summary: &Summary) -> String {
     let sqlite = circumstances.versions.get(OURS).map(|version| version.sqlite.as_str()).unwrap_or("?");
     let commit = circumstances.commit.as_deref().map_or("no commit", |commit| &commit[..commit.len().min(10)]);
     format!(
-        "{}, {} cores, {} GiB, {}, {}; SQLite {sqlite}; {}, commit {commit}. Medians of {} runs a side, the sides in turn.\n\
-         Ratios carry over to other machines; absolute figures do not.",
+        "{}, {} cores, {} GiB, {}, {}; SQLite {sqlite}; {}, commit {commit}. Medians of {} runs a side, the sides in turn.",
         machine.cpu,
         machine.cores,
         machine.memory_gib,
@@ -190,7 +208,7 @@ fn machine(summary: &Summary) -> String {
     )
 }
 
-fn row(lane: &LaneSummary, asked: Option<&str>, label: &str, peers: &[&str], compares: bool) -> Option<String> {
+fn row(lane: &LaneSummary, asked: Option<&str>, label: &str, peers: &[&str]) -> Option<String> {
     let peer = |name: &str| lane.peers.iter().find(|peer| peer.peer == name);
     let ours = peer(OURS)?;
     let median = |peer: Option<&PeerSummary>| {
@@ -204,8 +222,7 @@ fn row(lane: &LaneSummary, asked: Option<&str>, label: &str, peers: &[&str], com
             .zip(median(peer(FLOOR)))
             .map_or_else(|| "-".to_owned(), |(ours, floor)| format!("{:.2} of the time", ours / floor)),
     };
-    let last = if compares { format!(" {ratio} |") } else { String::new() };
-    Some(format!("| {label} |{cells} {} |{last}", cell(Some(ours))))
+    Some(format!("| {label} |{cells} {} | {ratio} |", cell(Some(ours))))
 }
 
 /// Returns the ratio to the floor. If it is better than the floor, it also names the held floor.

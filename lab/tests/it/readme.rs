@@ -1,8 +1,8 @@
-//! The README's speed table.
+//! The README's chart, and the tables of the page of speed.
 
 use std::path::Path;
 
-use flatwater_lab::commands::readme::{named_in, rewritten, with_others};
+use flatwater_lab::commands::readme::{named_in, rewritten, with_chart, with_others};
 use serde_json::{Value, json};
 
 use crate::support::{lab, result, text, write};
@@ -63,13 +63,16 @@ fn check_fails_on_a_table_that_was_typed_and_changes_nothing() {
 }
 
 #[test]
-fn quick_partial_and_dirty_results_make_no_table() {
+fn quick_partial_and_dirty_results_make_no_table_and_no_chart() {
     let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("lab/results")).unwrap();
     for flag in ["quick", "partial", "dirty"] {
         let mut result = measured();
         result[flag] = json!(true);
         write(folder.path(), "x.json", &result);
         assert!(rewritten(PAGE, folder.path(), "x.json").is_err(), "{flag}");
+        write(folder.path(), "lab/results/speed.json", &result);
+        assert!(with_chart(CHART, folder.path()).is_err(), "{flag}");
     }
 }
 
@@ -82,6 +85,60 @@ fn the_pages_have_exactly_the_tables_of_the_results_that_they_name() {
     assert_eq!(with_others(&written, root).unwrap(), speed);
     assert!(speed.contains("lab:turns"), "it has the table of turns");
     let readme = read("README.md");
-    assert_eq!(with_others(&readme, root).unwrap(), readme);
-    assert!(readme.contains("lab:short"), "it has the short table");
+    let (written, images) = with_chart(&readme, root).unwrap();
+    assert_eq!(written, readme);
+    assert_eq!(images.len(), 2, "for light and for dark pages");
+    for (path, image) in images {
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), image, "{}", path.display());
+    }
+}
+
+const CHART: &str = "before\n<!-- lab:chart -->\nold\n<!-- /lab:chart -->\nafter\n";
+
+#[test]
+fn the_chart_has_the_languages_that_were_measured_and_every_bar_is_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let rust = result("one", 5, &[("point_query", "sqlx", 40.0), ("point_query", "flatwater", 2.0)]);
+    std::fs::create_dir_all(folder.path().join("lab/results")).unwrap();
+    write(folder.path(), "lab/results/speed.json", &rust);
+    let (page, images) = with_chart(CHART, folder.path()).unwrap();
+    assert!(page.contains("Rust: one read by key: sqlx 40 us, Flatwater 2.0 us\""), "{page}");
+    assert!(!page.contains("Python"), "{page}");
+    let node = result(
+        "two",
+        5,
+        &[
+            ("one_row", "node-flatwater", 2.0),
+            ("insert_at_once_100", "node-flatwater", 5.0),
+            ("loop_hold", "node-better-sqlite3", 9.0),
+        ],
+    );
+    write(folder.path(), "lab/results/node.json", &node);
+    let (page, more) = with_chart(&page, folder.path()).unwrap();
+    // Its rate is 200,000 a second. A lane without a bar of ours is none.
+    assert!(
+        page.contains("Node: one read by key: Flatwater 2.0 us; 100 inserts at once: Flatwater 500 us\""),
+        "{page}"
+    );
+    for ((path, before), (_, after)) in images.iter().zip(&more) {
+        assert_ne!(before, after, "{}", path.display());
+        let (bars, ours) = (after.matches("<rect").count(), after.matches(">Flatwater<").count());
+        assert_eq!((bars, ours), (4, 3), "{}", path.display());
+    }
+    assert_ne!(more[0].1, more[1].1, "light and dark differ");
+}
+
+#[test]
+fn the_longest_bar_of_a_lane_has_all_the_room_and_the_others_their_share() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("lab/results")).unwrap();
+    let rust = result("one", 1, &[("point_query", "sqlx", 40.0), ("point_query", "flatwater", 10.0)]);
+    write(folder.path(), "lab/results/speed.json", &rust);
+    let (_, images) = with_chart(CHART, folder.path()).unwrap();
+    let widths = images[0].1.split("<rect ").skip(1).map(|bar| {
+        let (_, rest) = bar.split_once("width=\"").unwrap();
+        rest.split_once('"').unwrap().0.parse::<f64>().unwrap()
+    });
+    let widths: Vec<f64> = widths.collect();
+    assert!((widths[0] / widths[1] - 4.0).abs() < 0.1, "{widths:?}");
 }
