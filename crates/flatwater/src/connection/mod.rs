@@ -5,10 +5,13 @@
 //! in the folders: `open` (opening it, and its settings), `run` (preparing and running statements), `learn` (schemas,
 //! programs, and what live queries read), `exclusive` (what needs the connection for itself), `functions` (the user's functions).
 
+#[cfg_attr(flatwater_kernel, path = "../../tests/kernel/src/absent/exclusive_connection.rs")]
 pub(crate) mod exclusive;
+#[cfg_attr(flatwater_kernel, path = "../../tests/kernel/src/absent/functions.rs")]
 pub(crate) mod functions;
 pub(crate) mod learn;
 pub(crate) mod open;
+pub(crate) mod repair;
 pub(crate) mod run;
 
 use flatwater_sqlite::{Cipher, Control, Sqlite};
@@ -66,4 +69,17 @@ impl EngineConnection {
         // If this fails, the WAL stays, and the next open uses it.
         let _ = open::keep_wal_at_close(&self.sqlite, false);
     }
+}
+
+/// A function as a connection lists it: its name in lower case, its number of arguments, its flags.
+pub(crate) type Listed = (String, i64, i64);
+
+/// Returns the functions of a connection that are not built into SQLite, by their names in lower case. A query would begin to read, and
+/// might call a function of the program.
+pub(crate) fn not_built_in(connection: &rusqlite::Connection) -> rusqlite::Result<Vec<Listed>> {
+    let listed: Vec<(bool, Listed)> = rows(connection, "PRAGMA function_list", [], |row| {
+        let name = row.get::<_, String>("name")?.to_ascii_lowercase();
+        Ok((row.get("builtin")?, (name, row.get("narg")?, row.get("flags")?)))
+    })?;
+    Ok(listed.into_iter().filter(|(is_built_in, _)| !is_built_in).map(|(_, one)| one).collect())
 }

@@ -21,7 +21,7 @@ use crate::queue::reply::{Reply, reply};
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::workers::Answer;
 use crate::workers::context::Context;
-use crate::workers::handoff::TakesOver;
+use crate::workers::interfaces::TakesOver;
 use crate::workers::kept::KeptConnection;
 use crate::workers::open_transaction::Inside;
 use crate::workers::readers::{InlineQuery, Readers};

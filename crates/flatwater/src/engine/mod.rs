@@ -36,7 +36,7 @@ use crate::stats::Stats;
 use crate::stats::query_counters::ReaderCounters;
 use crate::workers::checkpoint::Checkpointer;
 use crate::workers::context::Context;
-use crate::workers::handoff::TakesOver;
+use crate::workers::interfaces::TakesOver;
 use crate::workers::live::LiveQueries;
 use crate::workers::own_connections::list::OwnConnections;
 use crate::workers::own_connections::{Given, OwnConnection};

@@ -22,7 +22,7 @@ use crate::file::identity::Stamp;
 use crate::file::second_library::mappings;
 use crate::file::watch::Watch;
 use crate::workers::checkpoint::Checkpointer;
-use crate::workers::handoff::TakesOver;
+use crate::workers::interfaces::TakesOver;
 use crate::workers::readers::Readers;
 use crate::workers::writer::{Parked, Writer};
 use flatwater_base::error::hint::hint;

@@ -281,7 +281,7 @@ fn existing(path: &Path) -> Option<FileId> {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
-    use crate::ErrorKind;
+    use flatwater_base::error::ErrorKind;
 
     fn watched() -> (tempfile::TempDir, Watch) {
         let directory = tempfile::tempdir().unwrap();

@@ -155,7 +155,7 @@ impl std::fmt::Debug for Key {
 
 impl Options {
     /// Opens an encrypted file, or creates one: SQLCipher encrypts each page, also in the WAL and in backups. Needs the
-    /// cargo feature `sqlcipher`; without it the open fails with [`Misuse`](crate::ErrorKind::Misuse).
+    /// cargo feature `sqlcipher`; without it the open fails with [`Misuse`](flatwater_base::error::ErrorKind::Misuse).
     ///
     /// The file is one of SQLCipher 4 with its default settings, which other programs with SQLCipher open with the same
     /// key. Attached files are encrypted with the same key. Temporary data stays in memory. A key that does not open
@@ -216,7 +216,7 @@ mod tests {
         own.derived(vec![("a".into(), Secret::copy_of(b"derived"))]);
         assert!(own.is_derived() && own == callers);
         assert_eq!(own.of_file(Path::new("a")).unwrap().bytes(), b"derived");
-        assert_eq!(own.of_file(Path::new("b")).unwrap_err().kind(), crate::ErrorKind::Misuse);
+        assert_eq!(own.of_file(Path::new("b")).unwrap_err().kind(), flatwater_base::error::ErrorKind::Misuse);
         assert_eq!(callers.of_file(Path::new("a")).unwrap().bytes(), b"open sesame");
     }
 

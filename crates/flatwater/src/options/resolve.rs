@@ -254,8 +254,8 @@ fn refuse<T>(sentence: impl Into<std::borrow::Cow<'static, str>>) -> Result<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ErrorKind;
     use crate::options::{Durability, GroupLimits};
+    use flatwater_base::error::ErrorKind;
     use std::time::Duration;
 
     fn refused(options: Options) -> String {

@@ -6,11 +6,12 @@
 
 mod answer;
 pub(crate) mod checkpoint;
-pub(crate) mod commit_listeners;
 pub(crate) mod context;
+#[cfg_attr(flatwater_kernel, path = "../../tests/kernel/src/absent/exclusive_work.rs")]
 pub(crate) mod exclusive;
-pub(crate) mod handoff;
+pub(crate) mod interfaces;
 pub(crate) mod kept;
+#[cfg(not(flatwater_kernel))]
 pub(crate) mod live;
 pub(crate) mod open_transaction;
 pub(crate) mod outbox;

@@ -1,22 +1,20 @@
 //! The whole connection for a closure of the user or for a migration, which may change anything of it.
 //!
-//! Owns: lending it, taking it back, what is checked afterwards, and bringing a connection that cannot be replaced back to its
+//! Owns: lending it, taking it back, and bringing a connection that cannot be replaced back to its
 //! settings. Runs on the thread that has the connection. Invariants: after `take_back` no transaction is open and no statement is in
 //! the middle of its rows, whatever was left; a connection that a closure left changed is never used again, unless it cannot be
-//! replaced: then it is repaired. Leaves out: closing and replacing the connection, which the writer does with every one that has a
-//! file.
+//! replaced: then it is repaired. Leaves out: what is checked and repaired (`repair`), and replacing the connection, which the writer
+//! does with every one that has a file.
 
 use flatwater_sqlite::Busy;
-use rusqlite::config::DbConfig;
 
 use crate::connection::EngineConnection;
 use crate::connection::open::Role;
 use crate::connection::open::settings::{attach_one, attached_names, run_foreign_code, run_on_open};
-use crate::connection::open::switches::{apply_pragmas, double_quoted_strings, protect, watch_wal};
+use crate::connection::open::switches::{apply_pragmas, protect, watch_wal};
+use crate::connection::repair::{drop_temp_objects, repair, restore_handlers};
 use crate::options::Options;
 use flatwater_base::error::Result;
-use flatwater_sql::policy;
-use flatwater_sql::tokens::quoted;
 
 /// What was left on a connection.
 pub(crate) struct Remains {
@@ -67,56 +65,4 @@ pub(crate) fn reset(connection: &mut EngineConnection, options: &Options) -> Res
     connection.functions.forget();
     connection.catch_up()?;
     options.on_open.iter().try_for_each(|sql| run_on_open(&mut connection.sqlite, sql, options))
-}
-
-/// Called right after a closure of the user, before anything else runs: restores our handlers, and returns true if
-/// everything that can be checked is as it was.
-pub(crate) fn restore_handlers(connection: &mut EngineConnection, busy: Busy) -> bool {
-    connection.had_closure = true;
-    connection.sqlite.hooks().authorizer.set_policy(policy::trusted);
-    connection.sqlite.hooks().set_busy(Some(busy));
-    let ours = connection.sqlite.restore_handlers();
-    let is_zero = |mut pragma: rusqlite::CachedStatement<'_>| {
-        pragma.query_row([], |row| row.get(0)).is_ok_and(|pages: i64| pages == 0)
-    };
-    let as_before = |switch, on: bool| connection.sqlite.rusqlite().db_config(switch).is_ok_and(|now| now == on);
-    ours && as_before(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, connection.foreign_keys)
-        && as_before(DbConfig::SQLITE_DBCONFIG_DQS_DML, connection.double_quoted_strings)
-        && as_before(DbConfig::SQLITE_DBCONFIG_DQS_DDL, connection.double_quoted_strings)
-        && connection.sqlite.rusqlite().prepare_cached("PRAGMA wal_autocheckpoint").is_ok_and(is_zero)
-}
-
-/// Returns true if no transaction is open and no statement is in the middle of its rows.
-pub(crate) fn is_idle(connection: &EngineConnection) -> bool {
-    connection.sqlite.handle().is_autocommit() && !connection.sqlite.handle().has_busy_statement()
-}
-
-/// Makes a connection usable again that cannot be replaced.
-pub(crate) fn repair(connection: &mut EngineConnection) -> Result<()> {
-    connection.sqlite.repair()?;
-    connection.sqlite.execute_batch("PRAGMA query_only = OFF")?;
-    connection.statements.clear(&mut connection.sqlite);
-    let fkey = DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY;
-    connection.sqlite.rusqlite().set_db_config(fkey, connection.foreign_keys)?;
-    double_quoted_strings(&connection.sqlite, connection.double_quoted_strings)
-}
-
-/// Drops the TEMP objects that a transaction made. Foreign keys are off meanwhile, because these tables may refer
-/// to each other.
-pub(crate) fn drop_temp_objects(connection: &EngineConnection) -> Result<()> {
-    let sqlite = connection.sqlite.rusqlite();
-    let objects = "SELECT type, name FROM temp.sqlite_schema WHERE type <> 'index' AND name NOT GLOB 'sqlite_*'";
-    let mut objects = sqlite.prepare_cached(objects)?;
-    let names = objects.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let names: Vec<(String, String)> = names.collect::<rusqlite::Result<_>>()?;
-    if names.is_empty() {
-        return Ok(());
-    }
-    sqlite.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, false)?;
-    // A trigger is dropped with its table, if that is a TEMP table too.
-    let dropped = names
-        .iter()
-        .try_for_each(|(kind, name)| sqlite.execute_batch(&format!("DROP {kind} IF EXISTS temp.{}", quoted(name))));
-    sqlite.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, connection.foreign_keys)?;
-    Ok(dropped?)
 }

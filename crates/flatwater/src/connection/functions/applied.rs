@@ -16,7 +16,7 @@ use super::Functions;
 use super::provided::register_regexp;
 use super::registration::{Key, Length, Registered};
 use crate::connection::open::switches::{may_read_again, read_schemas_again, trusts_schemas};
-use crate::connection::{EngineConnection, rows};
+use crate::connection::{EngineConnection, Listed, not_built_in};
 use flatwater_base::error::Result;
 use flatwater_sql::tokens::may_call_any;
 
@@ -179,9 +179,6 @@ fn done(registered: rusqlite::Result<()>) -> Result<bool> {
     }
 }
 
-/// A function as a connection lists it: its name in lower case, its number of arguments, its flags.
-pub(crate) type Listed = (String, i64, i64);
-
 /// The functions of a connection on which only SQLite and automatic extensions registered some.
 static PLAIN: LazyLock<HashSet<Listed>> = LazyLock::new(|| {
     let plain = rusqlite::Connection::open_in_memory().and_then(|plain| not_built_in(&plain));
@@ -192,14 +189,4 @@ static PLAIN: LazyLock<HashSet<Listed>> = LazyLock::new(|| {
 fn foreign(connection: &rusqlite::Connection) -> Result<HashSet<String>> {
     let is_foreign = |one: &Listed| one.2 & PURE != PURE && !PLAIN.contains(one);
     Ok(not_built_in(connection)?.into_iter().filter(is_foreign).map(|(name, ..)| name).collect())
-}
-
-/// Returns the functions of a connection that are not built into SQLite, by their names in lower case. A query would begin to read, and
-/// might call a function of the program.
-pub(crate) fn not_built_in(connection: &rusqlite::Connection) -> rusqlite::Result<Vec<Listed>> {
-    let listed: Vec<(bool, Listed)> = rows(connection, "PRAGMA function_list", [], |row| {
-        let name = row.get::<_, String>("name")?.to_ascii_lowercase();
-        Ok((row.get("builtin")?, (name, row.get("narg")?, row.get("flags")?)))
-    })?;
-    Ok(listed.into_iter().filter(|(is_built_in, _)| !is_built_in).map(|(_, one)| one).collect())
 }

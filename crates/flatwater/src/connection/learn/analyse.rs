@@ -238,9 +238,9 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::connection::exclusive::lend::restore_handlers;
     use crate::connection::learn::schema::SchemaFacts;
     use crate::connection::open::Role;
+    use crate::connection::repair::restore_handlers;
     use crate::connection::run::execute::{Bounds, Output, StatementRun};
     use crate::options::Options;
     use flatwater_base::values::params::Params;

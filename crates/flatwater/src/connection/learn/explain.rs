@@ -11,9 +11,8 @@ use flatwater_sqlite::{AuthEvent, Program, Sqlite};
 use rusqlite::ffi;
 
 use super::schema::tables_that;
-use crate::connection::functions::applied::{Listed, not_built_in};
 use crate::connection::functions::registration::Length;
-use crate::connection::{EngineConnection, rows};
+use crate::connection::{EngineConnection, Listed, not_built_in, rows};
 use flatwater_base::error::Result;
 use flatwater_sql::bytecode::graph::{Strange, bare};
 use flatwater_sql::tokens::{may_call, may_call_any};

@@ -5,6 +5,7 @@
 
 pub(crate) mod analyse;
 mod explain;
+#[cfg_attr(flatwater_kernel, path = "../../../tests/kernel/src/absent/live_query.rs")]
 pub(crate) mod live_query;
 pub(crate) mod schema;
 pub(crate) mod schema_tables;

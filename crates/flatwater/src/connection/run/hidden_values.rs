@@ -239,10 +239,10 @@ impl Pieces {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::params;
+    use flatwater_base::params;
 
     fn hide(message: &str, sql: &str, values: &[&str]) -> Option<String> {
-        hide_values(message, sql, crate::Params::positional(values).unwrap().row())
+        hide_values(message, sql, flatwater_base::values::Params::positional(values).unwrap().row())
     }
 
     #[test]
@@ -308,14 +308,14 @@ mod tests {
     #[test]
     fn invalid_utf8_and_many_values_hide_nothing_else() {
         let blobs: Vec<&[u8]> = vec![b"\xff\xfe\xfd\xfc"; 1000];
-        let params = crate::Params::positional(&blobs).unwrap();
+        let params = flatwater_base::values::Params::positional(&blobs).unwrap();
         assert_eq!(hide_values("no such table: plain", "", params.row()), None);
     }
 
     #[test]
     fn a_value_that_is_not_utf8_is_hidden_where_it_is_replaced() {
         let blob: &[u8] = b"ab\xffc\xfe";
-        let params = crate::Params::positional([blob]).unwrap();
+        let params = flatwater_base::values::Params::positional([blob]).unwrap();
         let message = format!("bad {}", String::from_utf8_lossy(blob));
         assert_eq!(hide_values(&message, "", params.row()).unwrap(), "bad (a bound value)");
     }

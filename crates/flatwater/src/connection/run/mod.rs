@@ -4,6 +4,7 @@
 //! fails. Runs on the thread that has the connection. Leaves out: transactions, and which text runs (`workers`).
 
 pub(crate) mod batches;
+#[cfg_attr(flatwater_kernel, path = "../../../tests/kernel/src/absent/blobs.rs")]
 pub(crate) mod blobs;
 pub(crate) mod execute;
 pub(crate) mod execute_rows;

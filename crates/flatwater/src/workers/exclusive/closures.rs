@@ -12,7 +12,7 @@ use flatwater_sqlite::Interrupt;
 use rusqlite::DropBehavior;
 
 use crate::connection::EngineConnection;
-use crate::connection::exclusive::lend::{is_idle, restore_handlers};
+use crate::connection::repair::{is_idle, restore_handlers};
 use crate::queue::ticket::Ticket;
 use crate::workers::Answer;
 use crate::workers::user_closures::{ReadClosure, Returned, WriteClosure};

@@ -9,11 +9,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use flatwater_sqlite::Policy;
-
-use crate::connection::EngineConnection;
 use crate::connection::exclusive::lend::{self, Remains};
 use crate::connection::exclusive::migration::enforce_foreign_keys;
+use crate::connection::repair::exclusive_policy;
 use crate::queue::ticket::Ticket;
 use crate::workers::Answer;
 use crate::workers::user_closures::{ExclusiveClosure, Returned};
@@ -28,7 +26,6 @@ use crate::workers::writer::known_schema::relearn_schema;
 use crate::workers::writer::writer_connection::WriterConnection;
 use flatwater_base::error::cause::panicked;
 use flatwater_base::error::{Error, ErrorCode, ErrorKind, Result, TimeoutEffect, timed_out};
-use flatwater_sql::policy;
 
 /// Runs a closure with the exclusive connection.
 pub(crate) fn with_connection(
@@ -54,11 +51,6 @@ pub(crate) fn with_connection(
         Ok(left)
     });
     left.and_then(|left| answer(ran, &left, ticket, committed))
-}
-
-pub(crate) fn exclusive_policy(connection: &EngineConnection) -> Policy {
-    let keeps_journal = !matches!(&*connection.journal, "wal" | "memory");
-    if keeps_journal { policy::exclusive_keeping_journal } else { policy::exclusive_connection }
 }
 
 /// Returns the answer of a closure after which this was `left`.

@@ -12,10 +12,11 @@ use std::time::Instant;
 use flatwater_sqlite::AuthEvent;
 use rusqlite::ffi;
 
-use super::connection::{exclusive_policy, take_back, with_foreign_keys};
+use super::connection::{take_back, with_foreign_keys};
 use crate::connection::exclusive::migration::{
     StatementPlace, add_to_history, create_history, history, run_statement, tables, violations,
 };
+use crate::connection::repair::exclusive_policy;
 use crate::connection::run::failures::explain_write;
 use crate::migrations::{ForeignKeyCheck, Migrations, Step, next};
 use crate::queue::ticket::{Ticket, left_request};

@@ -23,8 +23,8 @@ use flatwater_sqlite::Origin;
 
 use crate::connection::learn::live_query::{Derived, LiveQuery, LiveRun};
 use crate::stats::query_counters::LiveStats;
-use crate::workers::commit_listeners::ChangeListener;
 use crate::workers::context::Context;
+use crate::workers::interfaces::ChangeListener;
 use crate::workers::request::Request;
 use entries::Entries;
 use flatwater_base::error::{Error, Result};

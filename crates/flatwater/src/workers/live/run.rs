@@ -166,8 +166,8 @@ mod tests {
     use crate::connection::learn::live_query::{Derived, LivePart, LiveQuery};
     use crate::options::Options;
     use crate::queue::reply::Teller;
-    use crate::workers::commit_listeners::ChangeListener;
     use crate::workers::context::Context as EngineContext;
+    use crate::workers::interfaces::ChangeListener;
     use flatwater_base::thread::background::start_worker;
     use flatwater_base::values::params::Params;
     use flatwater_sql::dependencies::change::Change;

@@ -12,11 +12,11 @@ use flatwater_sqlite::{Interrupt, Policy};
 
 use super::runner::Runner;
 use crate::connection::EngineConnection;
+use crate::connection::repair::exclusive_policy;
 use crate::connection::run::execute::{Collected, Outcome, StatementRun, result_of};
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::queue::ticket::{Ticket, left_request};
 use crate::workers::Answer;
-use crate::workers::exclusive::connection::exclusive_policy;
 use crate::workers::perform::autocommit::Execution;
 use crate::workers::perform::frame::may_leave_part;
 use crate::workers::perform::statements::{Expected, Frame, perform, single};

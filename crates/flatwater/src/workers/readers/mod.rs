@@ -35,7 +35,7 @@ use crate::queue::bounded::LinePlace;
 use crate::queue::ticket::Ticket;
 use crate::stats::query_counters::ReaderCounters;
 use crate::workers::context::Context;
-use crate::workers::handoff::TakesOver;
+use crate::workers::interfaces::TakesOver;
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
 use flatwater_base::error::{Error, Result};

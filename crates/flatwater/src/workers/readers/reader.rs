@@ -10,8 +10,8 @@ use flatwater_sqlite::Busy;
 
 use super::reader_lease::{Holder, ReleaseRequests, may_hold};
 use crate::connection::EngineConnection;
-use crate::connection::exclusive::lend::is_idle;
 use crate::connection::open::Role;
+use crate::connection::repair::is_idle;
 use crate::connection::run::batches::Cursors;
 use crate::options::Options;
 use crate::queue::ticket::Ticket;

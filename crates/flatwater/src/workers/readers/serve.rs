@@ -21,7 +21,7 @@ use crate::connection::open::access::{is_read_only, of_read};
 use crate::events::statement_event::ExecutedOn;
 use crate::queue::ticket::{CallOptions, Ticket, left_request};
 use crate::workers::Answer;
-use crate::workers::handoff::TakesOver;
+use crate::workers::interfaces::TakesOver;
 use crate::workers::kept::{CursorGuard, SnapshotGuard};
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;

@@ -225,7 +225,8 @@ impl ReadersShared {
     }
 }
 
-#[cfg(test)]
+// With the engine around it.
+#[cfg(all(test, not(flatwater_kernel)))]
 mod tests {
     use std::task::Poll;
     use std::time::Duration;

@@ -7,7 +7,7 @@
 
 use super::known_schema::forget_schema;
 use super::writer_connection::WriterConnection;
-use crate::connection::exclusive::lend::drop_temp_objects;
+use crate::connection::repair::drop_temp_objects;
 use flatwater_sql::catalogue::Catalogue;
 use flatwater_sql::class::{Class, Route};
 

@@ -12,7 +12,7 @@ use super::close_connection::{copy_wal, drop_connection};
 use super::slot::Slot;
 use crate::file::identity::Stamp;
 use crate::queue::ticket::{CallOptions, Ticket};
-use crate::workers::handoff::TakesOver;
+use crate::workers::interfaces::TakesOver;
 
 /// A call that arrives meanwhile waits no longer than this for the WAL to be copied.
 const COPY: Duration = Duration::from_millis(100);

@@ -1,17 +1,23 @@
-//! What the writer reports: the WAL to the checkpointer, which says how long writes wait when it is too long, and what
-//! changed to the live queries.
+//! What the workers need of each other without knowing each other: what the writer reports to the checkpointer and to the live queries, and
+//! what a reader hands over to the writer.
 //!
-//! Owns: the interfaces between the writer and those two. Its functions run on the thread that holds the slot, or
-//! that waits for it. Invariant: none of them blocks. Leaves out: all implementations.
+//! Owns: the interfaces. The functions of the listeners run on the thread that holds the slot, or that waits for it, and none of them
+//! blocks; those of `TakesOver` run on the readers' threads. Leaves out: all implementations.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flatwater_sqlite::WalHeader;
 
 use crate::file::disk::Disk;
+use crate::queue::reply::Reply;
+use crate::queue::ticket::Ticket;
+use crate::workers::Answer;
+use crate::workers::request::Request;
 use flatwater_base::error::Result;
 use flatwater_sql::dependencies::change::Change;
 
+/// The checkpointer, as the writer sees it. It says how long writes wait when the WAL is too long.
 pub(crate) trait CommitListener: Send + Sync {
     /// Reports that there may have been commits up to `now`, and the WAL's header. Must be fast: it is called once per
     /// round of the writer.
@@ -52,4 +58,18 @@ pub(crate) trait ChangeListener: Send + Sync {
     /// Runs the live queries that were invalidated. Called when the slot is released, on the thread that published; it
     /// may wake tasks.
     fn start(&self);
+}
+
+/// The writer, for a reader that finds that a request must not run on a reader.
+pub(crate) trait TakesOver: Send + Sync {
+    /// Returns true if a write is queued or running.
+    fn is_active(&self) -> bool;
+
+    /// Takes over the request, which began on the reader's thread. If no other thread can be started for it, that
+    /// thread serves the writer until no work is left.
+    fn take_over(&self, request: Request);
+
+    /// Asks the writer to open its connection before all waiting requests, so that a parked database may have connections
+    /// again.
+    fn unpark(&self, ticket: Arc<Ticket>) -> Result<Reply<Result<Answer>>>;
 }
