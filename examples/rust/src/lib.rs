@@ -89,6 +89,18 @@ mod options {}
 mod production {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/deployment.md")]
+mod deployment {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/backups.md")]
+mod backups {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/monitoring.md")]
+mod monitoring {}
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/testing.md")]
 mod testing {}
 
