@@ -4,6 +4,7 @@ blocks of a page one after the other, with `await` anywhere."""
 from __future__ import annotations
 
 import ast
+import contextlib
 import inspect
 import logging
 import re
@@ -94,6 +95,16 @@ def test_every_page_of_the_guide_with_rust_has_python_unless_it_is_about_rust():
     assert set(TABLES) <= set(GUIDE)
 
 
+async def run_with_fixture(test, names, folder):
+    """Runs a test of a page, which has one fixture: the folder, or one of the page with that folder."""
+    [given] = inspect.signature(test).parameters
+    if given == "tmp_path":
+        await test(folder)
+        return
+    async with contextlib.asynccontextmanager(inspect.unwrap(names[given]))(folder) as value:
+        await test(value)
+
+
 @pytest.mark.parametrize("name", [name for name, page in GUIDE.items() if blocks(page) and name not in ENCRYPTED])
 async def test_the_code_of_a_page_runs(name, tmp_path, monkeypatch, caplog):
     monkeypatch.chdir(tmp_path)
@@ -111,7 +122,9 @@ async def test_the_code_of_a_page_runs(name, tmp_path, monkeypatch, caplog):
             if inspect.isawaitable(running):
                 await running
         for test in [names[name] for name in names if name.startswith("test_")]:
-            await test(tmp_path)
+            tests = tmp_path / test.__name__
+            tests.mkdir()
+            await run_with_fixture(test, names, tests)
     finally:
         if given is not None:
             await given.close()

@@ -105,6 +105,14 @@ mod monitoring {}
 mod testing {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/recipes.md")]
+mod recipes {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/customers.md")]
+mod customers {}
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/compile-errors.md")]
 mod compile_errors {}
 
