@@ -9,7 +9,7 @@
 //! - `statements`: the prepared statements of a connection: their table, binding values, passing rows to a [`Sink`]
 //! - `hooks`: the callbacks from SQLite, and the state behind each
 //! - `wal`: the wal-index header, and SQLite's handles to the files
-//! - `guard`: refusing pages and snapshots to a thread, in front of SQLite's file methods
+//! - `guard`: refusing snapshots to a thread, and timing its reads, in front of SQLite's file methods
 //! - `heap`: how much memory SQLite takes for what a thread runs
 //! - `process`: forks, and state that each process has for itself
 //! - `secret`: a key in memory
@@ -52,8 +52,7 @@ pub use error::system_failure::SystemFailure;
 pub use error::{Error, Limit, Result, SqliteError, from_rusqlite};
 pub use filesystem::{filesystem_magic, free_bytes, why_not_readable, why_not_writable};
 pub use guard::Unheld;
-pub use guard::read_time::ReadTime;
-pub use guard::refusals::{PageRefusal, Refused, refused};
+pub use guard::refusals::{Refused, refused};
 pub use handle::{CacheUse, Handle};
 pub use hooks::authorizer::{AuthEvent, Authorizer, Policy, Verdict};
 pub use hooks::caller_hooks::{Authorize, Callbacks, Progress, Trace};

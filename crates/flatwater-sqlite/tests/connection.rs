@@ -624,7 +624,7 @@ fn one_prepare_that_begins_many_snapshots_is_not_taken_for_one_that_cannot_begin
         other.execute_batch(&format!("CREATE TABLE t_{number} (a)")).unwrap();
         run(&mut connection, text, &[]).unwrap();
         other.execute_batch(&format!("DROP TABLE t_{number}")).unwrap();
-        let unheld = connection.unheld(None).unwrap();
+        let unheld = connection.unheld().unwrap();
         run(&mut connection, text, &[]).unwrap();
         drop(unheld);
     }

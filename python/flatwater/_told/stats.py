@@ -35,7 +35,7 @@ class InlineStats(TypedDict):
     moved: int
     """Calls that began on that thread, turned out not to be short, and were run again by a worker."""
     interrupted: int
-    """The calls among `moved` that ran for too long, or would have read a page too late."""
+    """The calls among `moved` that ran for too long."""
     moved_to_prepare: int
     """The calls among `moved` whose statement SQLite would have had to prepare again, because the schema had changed or
     because it plans the statement by the values that were bound."""

@@ -1,12 +1,12 @@
-//! What inline runs that turned out not to be short have as a consequence: the next uses of their statement do not run inline, or,
-//! because of a cold cache or a slow disk, no statement does for a while.
+//! What inline runs that turned out not to be short have as a consequence: the next uses of their statement do not run inline, and,
+//! because of a cold cache or a slow disk, perhaps no statement does for a while.
 //!
 //! Owns: for one statement, how many of its next uses skip the inline run (`Backoff`); for all, the decision from slow inline runs
 //! and the time until which it holds (`InlineBreaker`). Any thread may use both. Their numbers are separate atomics, so that two
 //! threads may count two runs as one: they are hints, and an error in them costs speed, never correctness. Invariants: only an
-//! outcome that blames the statement counts against it; the number doubles each time, `DOUBLINGS` times at most, and an inline run
-//! that ends well takes back one doubling; a run that was slow for no reason of its own, because the machine was busy, does not
-//! count against the disk; a few slow runs among many do not count either, because beside a writer every run reads pages again,
+//! outcome that blames the statement, and a slow run, count against it; the number doubles each time, `DOUBLINGS` times at most, and
+//! another inline run that ends well takes back one doubling; one that took long for no reason of its own, because the machine was
+//! busy, is not slow; a few slow runs among many turn nothing off for all, because beside a writer every run reads pages again,
 //! also a run that had to wait for a processor. Leaves out: finding out the reason (`eligibility`, `outcome`).
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -48,6 +48,7 @@ impl Backoff {
     pub fn tried<T>(&self, run: &InlineRun<T>) {
         let fallbacks = self.fallbacks.load(Ordering::Relaxed);
         match run {
+            InlineRun::Done(_, held) if held.is_slow => self.counts(1),
             InlineRun::Done(..) if fallbacks != 0 => self.fallbacks.store(fallbacks - 1, Ordering::Relaxed),
             InlineRun::FellBack(why, _) => self.fell_back(*why),
             _ => {}
@@ -79,7 +80,7 @@ const WITHIN: Duration = Duration::from_secs(1);
 const OFF: Duration = Duration::from_secs(1);
 const OFF_MAX: Duration = Duration::from_secs(60);
 
-/// A run is slow if it took more than this many times its limit.
+/// A run is slow if it took more than this many times its limit, for a reason of its own.
 const SLOW: u32 = 4;
 /// The least time that one step of the virtual machine takes when nothing delays it.
 const STEP: Duration = Duration::from_nanos(5);
@@ -95,15 +96,11 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Returns true if its own steps took most of its time.
-    pub(super) fn is_by_its_steps(&self) -> bool {
-        STEP * self.steps > self.took / 2
-    }
-
-    /// Returns true if it waited for pages most of its time. A read of a page from the system's cache takes a few microseconds, so
-    /// a thread that lost its processor did not lose it in there, except by chance.
-    fn is_by_its_reads(&self) -> bool {
-        self.reading > self.took / 2
+    /// Returns true if it took far too long, and reading pages or its own steps took most of the time. A read of a page from the
+    /// system's cache takes a few microseconds, so a thread that lost its processor did not lose it in there, except by chance.
+    fn is_slow(&self) -> bool {
+        let half = self.took / 2;
+        self.took > self.limit.saturating_mul(SLOW) && (self.reading > half || STEP * self.steps > half)
     }
 }
 
@@ -144,13 +141,15 @@ impl InlineBreaker {
         until != 0 && self.us(now()) < until
     }
 
-    /// Records a run that ended at `now`. One without a reason of its own was slow because the machine was busy.
-    pub(super) fn ended(&self, run: &Run, now: Instant) {
+    /// Records a run that ended at `now`. Returns true if it was slow.
+    pub(super) fn ended(&self, run: &Run, now: Instant) -> bool {
         let all = self.runs.load(Ordering::Relaxed) + 1;
         self.runs.store(all, Ordering::Relaxed);
-        if run.took > run.limit.saturating_mul(SLOW) && (run.is_by_its_reads() || run.is_by_its_steps()) {
+        let is_slow = run.is_slow();
+        if is_slow {
             self.was_slow(all, now);
         }
+        is_slow
     }
 
     fn was_slow(&self, all: u64, now: Instant) {
@@ -179,7 +178,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::inline::outcome::NotTried;
+    use crate::inline::outcome::{Held, NotTried};
 
     fn done() -> InlineRun<()> {
         InlineRun::Done((), Duration::ZERO.into())
@@ -208,12 +207,14 @@ mod tests {
         (0..20).for_each(|_| backoff.tried(&done()));
         backoff.tried(&fell_back(Fallback::Interrupted));
         assert_eq!(not_tried(&backoff), 16, "it was short again for a while");
+        backoff.tried(&InlineRun::Done((), Held { time: Duration::ZERO, is_slow: true }));
+        assert_eq!(not_tried(&backoff), 32, "it had its result, and was slow");
     }
 
     #[test]
     fn what_the_text_is_not_to_blame_for_does_not_count() {
         let backoff = Backoff::default();
-        for why in [Fallback::LateRead, Fallback::Locked, Fallback::SchemaChanged, Fallback::Failed] {
+        for why in [Fallback::Late, Fallback::Locked, Fallback::SchemaChanged, Fallback::Failed] {
             backoff.tried(&fell_back(why));
             assert_eq!(not_tried(&backoff), 0, "{why:?}");
         }
@@ -227,8 +228,9 @@ mod tests {
         let limit = Duration::from_micros(50);
         let three = |took, reading, steps| {
             let breaker = InlineBreaker::new(now);
-            (0..3).for_each(|_| breaker.ended(&Run { took, limit, reading, steps }, now));
-            breaker.is_off(|| now)
+            let slow = (0..3).filter(|_| breaker.ended(&Run { took, limit, reading, steps }, now)).count();
+            assert_eq!(slow, if breaker.is_off(|| now) { 3 } else { 0 });
+            slow == 3
         };
         let (no, short) = (Duration::ZERO, Duration::from_micros(5));
         assert!(three(limit * 5, limit * 4, 0), "it waited for pages");

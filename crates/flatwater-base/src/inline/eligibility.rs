@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use super::backoff::{Backoff, InlineBreaker, Run};
 use super::budget;
-use super::outcome::{Fallback, Held, InlineRun, NotTried};
+use super::outcome::{Held, InlineRun, NotTried};
 use super::router::WriteRouter;
 
 /// A write that took longer than this many times the limit is counted as this many times the limit: the machine or the
@@ -48,11 +48,11 @@ impl Default for Inline {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InlineLimits {
-    /// The maximum duration of a read. The time is checked about every 1,000 steps of SQLite's virtual machine, and
-    /// before each page that is read from the file. While pages come as fast as from the operating system's cache, they are
-    /// read for up to four times as long. A write runs inline only if it usually takes no longer than this; it is
-    /// interrupted only before it reads such a page, and never inside a transaction. All rows of a batch or of `execute_many`
-    /// run inline if together they usually take no longer than four times this. Default 50 us.
+    /// The maximum duration of a read. The time is checked about every 1,000 steps of SQLite's virtual machine; a page that
+    /// has to be read from the file is waited for. A write runs inline only if it usually takes no longer than this; it is
+    /// interrupted only in a loop, and never inside a transaction. All rows of a batch or of `execute_many` run inline if
+    /// together they usually take no longer than four times this. After a run that took four times this because of its pages
+    /// the next uses of its statement run on a worker. Default 50 us.
     pub time: Duration,
     /// The maximum number of rows in a result. Default 256.
     pub rows: usize,
@@ -165,16 +165,16 @@ pub struct Permit<'a> {
     /// When the caller began.
     pub began: Instant,
     breaker: &'a InlineBreaker,
-    /// How long reads of pages from files took; `None` if there was none.
-    reading: Cell<Option<Duration>>,
+    /// How long reads of pages from files took.
+    reading: Cell<Duration>,
     steps: Cell<u32>,
     is_of_foreign_code: Cell<bool>,
 }
 
 impl Permit<'_> {
-    /// Pages were read from files, which took so long.
+    /// Reads of pages from files took so long.
     pub fn note_reading(&self, time: Duration) {
-        self.reading.set(Some(self.reading.get().unwrap_or_default().saturating_add(time)));
+        self.reading.set(self.reading.get().saturating_add(time));
     }
 
     /// The steps that the progress handler counted; 0 for a statement without a loop, which ends by itself.
@@ -189,33 +189,14 @@ impl Permit<'_> {
 
     /// Ends the run, which took so long, and tells the breaker.
     pub fn held(&self, took: Duration) -> Held {
-        if !self.is_of_foreign_code.get() {
-            self.breaker.ended(&self.run(took), self.began + took);
-        }
-        Held(took)
+        let run = Run { took, limit: self.limits.time, reading: self.reading.get(), steps: self.steps.get() };
+        let is_slow = !self.is_of_foreign_code.get() && self.breaker.ended(&run, self.began + took);
+        Held { time: took, is_slow }
     }
 
     /// The same, now.
     pub fn held_until_now(&self) -> Held {
         self.held(self.began.elapsed())
-    }
-
-    /// Why a run of this time fell back: one that was interrupted may have waited for pages.
-    pub fn reason(&self, why: Fallback, took: Duration) -> Fallback {
-        let run = self.run(took);
-        match why {
-            Fallback::Interrupted
-                if self.reading.get().is_some() && !run.is_by_its_steps() && !self.is_of_foreign_code.get() =>
-            {
-                Fallback::LateRead
-            }
-            why => why,
-        }
-    }
-
-    fn run(&self, took: Duration) -> Run {
-        let reading = self.reading.get().unwrap_or_default();
-        Run { took, limit: self.limits.time, reading, steps: self.steps.get() }
     }
 }
 

@@ -37,19 +37,23 @@ pub enum NotTried {
 
 /// How long a run held its caller's thread. Made by its permit alone, which has told the breaker (`eligibility`).
 #[derive(Debug, Clone, Copy)]
-pub struct Held(pub(super) Duration);
+pub struct Held {
+    pub(super) time: Duration,
+    /// It took far too long for a reason of its own (`backoff`).
+    pub(super) is_slow: bool,
+}
 
 impl Held {
     /// Returns the time.
     pub fn time(self) -> Duration {
-        self.0
+        self.time
     }
 }
 
 #[cfg(test)]
 impl From<Duration> for Held {
     fn from(time: Duration) -> Self {
-        Self(time)
+        Self { time, is_slow: false }
     }
 }
 
@@ -66,12 +70,10 @@ impl<T> InlineRun<T> {
 /// Why a call fell back to a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fallback {
-    /// Its steps took too long. This blames the statement.
+    /// Its steps, or the pages that they had to read, took too long. This blames the statement.
     Interrupted,
     /// A value or the result was too large. This blames the statement.
     TooLarge,
-    /// The time limit passed before it read a page from a file. This blames the cache or the disk.
-    LateRead,
     /// The time limit passed between two rows. This blames nobody: how long each text took tells.
     Late,
     /// Another connection held a lock, or a snapshot could not begin at once.
@@ -87,7 +89,6 @@ impl Fallback {
     pub fn after(code: Option<i32>) -> Self {
         let Some(code) = code else { return Self::Failed };
         match (refused(code), code & 0xff) {
-            (Some(Refused::Page), _) => Self::LateRead,
             (Some(Refused::Snapshot), _) | (None, ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED) => Self::Locked,
             (None, ffi::SQLITE_INTERRUPT) => Self::Interrupted,
             (None, ffi::SQLITE_TOOBIG) => Self::TooLarge,
@@ -97,14 +98,14 @@ impl Fallback {
         }
     }
 
-    /// Returns true if the reason shows that the statement is not short. What other connections did, and what the cache
-    /// lacked, says nothing about the next run.
+    /// Returns true if the reason shows that the statement is not short. What other connections did says nothing about the
+    /// next run.
     pub fn blames_the_text(self) -> bool {
         matches!(self, Self::Interrupted | Self::TooLarge)
     }
 
     /// Returns true if the reason shows how long the statement takes, including the disk.
     pub fn tells_its_time(self) -> bool {
-        self.blames_the_text() || matches!(self, Self::LateRead | Self::Late)
+        self.blames_the_text() || self == Self::Late
     }
 }

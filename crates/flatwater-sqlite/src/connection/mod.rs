@@ -26,7 +26,6 @@ use rusqlite::OpenFlags;
 
 use crate::error::{Error, Result, from_rusqlite};
 use crate::guard::Unheld;
-use crate::guard::read_time::ReadTime;
 use crate::handle::Handle;
 use crate::hooks::Hooks;
 use crate::statements::Statements;
@@ -118,14 +117,11 @@ impl Sqlite {
         &self.statements
     }
 
-    /// Prevents the connection's files from holding up this thread: no snapshot begins that would have to recover the
-    /// wal-index, or to wait; and one read of the database's file or the WAL that begins after `time` is refused, unless
-    /// `time` is `None`, or the files are encrypted: SQLCipher decrypts a page that was refused too, and after it no
-    /// other. Returns `None` if the files do not have this crate's methods: then nothing may run on a thread that must
-    /// not be held up.
-    pub fn unheld(&self, time: Option<ReadTime>) -> Option<Unheld> {
-        let time = time.filter(|_| !self.files().are_encrypted());
-        Some(Unheld::begin(self.files().guarded()?, &self.handle, time))
+    /// Prevents the connection's locks from holding up this thread: no snapshot begins that would have to recover the
+    /// wal-index, or to wait. Reads of the database's file and the WAL are timed. Returns `None` if the files do not have
+    /// this crate's methods: then nothing may run on a thread that must not be held up.
+    pub fn unheld(&self) -> Option<Unheld> {
+        Some(Unheld::begin(self.files().guarded()?, &self.handle))
     }
 
     /// Reads the journal mode, and records whether it is WAL. Reads the database.

@@ -6,7 +6,7 @@
 //! SQLite get one, because their own tables are static. Leaves out: the decision what to refuse (`guard`), what becomes of a
 //! frame that is written (`frame_writes`).
 //!
-//! - xRead asks `guard` whether the page may be read, and reports a failed read as an I/O error (`system_failure`).
+//! - xRead is timed by `guard`, and reports a failed read as an I/O error (`system_failure`).
 //! - xShmLock asks `guard` whether the lock may be taken.
 //! - xShmBarrier is only the memory fence that SQLite requires. SQLite's own also takes a process-wide mutex, "for
 //!   redundancy", which a thread holds while it opens or closes a database.
@@ -210,8 +210,7 @@ unsafe extern "C" fn read(
     // called.
     let read = || system_failure::of_read(unsafe { (table_of(file).read)(file, data, bytes, offset) });
     match catch_unwind(|| guard::begin_read(file)) {
-        Ok(guard::Read::Refused(code)) => code,
-        Ok(guard::Read::Timed(began)) => {
+        Ok(Some(began)) => {
             let code = read();
             // It cannot panic: it reads the clock and adds.
             let _ = catch_unwind(|| guard::has_read(began));

@@ -1,21 +1,13 @@
-//! Refusing SQLite, while this thread runs a statement: a page that it would read too late, and a snapshot that does
-//! not begin at once.
+//! Refusing SQLite, while this thread runs a statement, a snapshot that does not begin at once; and timing what it reads.
 //!
 //! Owns: for this thread, which connection's files are guarded and how. Called by the file methods (`file_methods`), on
-//! the thread that is inside a SQLite call. Invariants: a thread that guards nothing is refused nothing; a page is refused
-//! only while the snapshot exists, so never to a recovery, and at most once; a snapshot that does not begin at once is
-//! refused to a caller's thread, and to a worker after a few attempts, so that the worker waits with its busy handler and
-//! not inside SQLite. Leaves out: a file that is mapped into memory, where a page fault reads; the order of locks
-//! (`snapshot_locks`); the codes of refusals (`refusals`).
-//!
-//! The refused page may be one that SQLite reads to roll back after another failure. A rollback that fails with an I/O
-//! error makes SQLite drop its cache; one that is interrupted leaves pages in the cache that were never committed. So a
-//! write asks for [`PageRefusal::Failure`]; and if a page was refused while the statement failed for another reason,
-//! the connection must not be used again.
+//! the thread that is inside a SQLite call. Invariants: a thread that guards nothing is refused nothing; a snapshot that
+//! does not begin at once is refused to a caller's thread, and to a worker after a few attempts, so that the worker waits
+//! with its busy handler and not inside SQLite; no page is refused. Leaves out: a file that is mapped into memory, where a
+//! page fault reads; the order of locks (`snapshot_locks`); the codes of refusals (`refusals`).
 
 pub(crate) mod file_methods;
 mod frame_writes;
-pub(crate) mod read_time;
 pub(crate) mod refusals;
 mod snapshot_locks;
 
@@ -27,8 +19,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::ffi;
 
-use crate::guard::read_time::ReadTime;
-use crate::guard::refusals::{COMMIT_SNAPSHOT, MARK, PageRefusal, SNAPSHOT};
+use crate::guard::refusals::{COMMIT_SNAPSHOT, SNAPSHOT};
 use crate::guard::snapshot_locks::{Decision, Place, Request, Snapshot};
 use crate::handle::Handle;
 use crate::hooks::Hooks;
@@ -61,11 +52,8 @@ struct Gate {
     file: Cell<*mut ffi::sqlite3_file>,
     /// `None` until a request needs it: most short statements make no such request.
     snapshot: Cell<Option<Snapshot>>,
-    read_time: Cell<Option<ReadTime>>,
-    /// The pages that were read from files, and how long these reads took.
-    reads: Cell<u32>,
+    /// How long reads of pages from files took.
     reading: Cell<Duration>,
-    has_refused: Cell<bool>,
 }
 
 thread_local! {
@@ -74,52 +62,29 @@ thread_local! {
             guarded: Cell::new(Guarded::None),
             file: Cell::new(ptr::null_mut()),
             snapshot: Cell::new(None),
-            read_time: Cell::new(None),
-            reads: Cell::new(0),
             reading: Cell::new(Duration::ZERO),
-            has_refused: Cell::new(false),
         }
     };
 }
 
-/// While it lives, the files of a connection do not hold up this thread. A thread has one at a time.
+/// While it lives, no lock of a connection's files holds up this thread. A thread has one at a time.
 #[must_use]
 pub struct Unheld(PhantomData<*const ()>);
 
 impl Unheld {
-    pub(crate) fn begin(files: GuardedFiles, handle: &Handle, read_time: Option<ReadTime>) -> Self {
+    pub(crate) fn begin(files: GuardedFiles, handle: &Handle) -> Self {
         GATE.with(|gate| {
             gate.guarded.set(Guarded::Caller(files, handle.raw()));
             gate.snapshot.set(None);
-            gate.read_time.set(read_time);
-            gate.reads.set(0);
             gate.reading.set(Duration::ZERO);
-            gate.has_refused.set(false);
         });
         Self(PhantomData)
-    }
-
-    /// Allows late reads of pages from now on.
-    pub fn read_on(&self) {
-        GATE.with(|gate| gate.read_time.set(None));
-    }
-
-    /// Returns true if a page was read from a file.
-    #[must_use]
-    pub fn has_read(&self) -> bool {
-        GATE.with(|gate| gate.reads.get() != 0)
     }
 
     /// Returns how long the reads of pages from files took.
     #[must_use]
     pub fn reading(&self) -> Duration {
         GATE.with(|gate| gate.reading.get())
-    }
-
-    /// Returns true if a page was refused.
-    #[must_use]
-    pub fn has_refused(&self) -> bool {
-        GATE.with(|gate| gate.has_refused.get())
     }
 }
 
@@ -180,37 +145,11 @@ unsafe fn pages_of(db: *mut ffi::sqlite3) -> u64 {
     count(ffi::SQLITE_DBSTATUS_CACHE_HIT) << 32 | count(ffi::SQLITE_DBSTATUS_CACHE_MISS)
 }
 
-/// What becomes of a read of a page.
-pub(crate) enum Read {
-    /// It is refused with this code.
-    Refused(c_int),
-    /// It is timed, from now on: [`has_read`] is called when it has ended.
-    Timed(Instant),
-    Free,
-}
-
-/// Returns what becomes of a read of `file`: it is refused if it is too late and no page was refused before.
-pub(crate) fn begin_read(file: *mut ffi::sqlite3_file) -> Read {
-    GATE.with(|gate| {
-        let Guarded::Caller(files, db) = gate.guarded.get() else { return Read::Free };
-        if !files.contains(&file) {
-            return Read::Free;
-        }
-        let (reads, now) = (gate.reads.get(), Instant::now());
-        let late = gate.read_time.get().filter(|time| {
-            let is_late = !gate.has_refused.get() && time.is_over(reads, now);
-            is_late && gate.callers_snapshot(db).is_there()
-        });
-        let Some(late) = late else {
-            gate.reads.set(reads.saturating_add(1));
-            return Read::Timed(now);
-        };
-        gate.has_refused.set(true);
-        let code = match late.refusal {
-            PageRefusal::Interrupt => ffi::SQLITE_INTERRUPT,
-            PageRefusal::Failure => ffi::SQLITE_IOERR,
-        };
-        Read::Refused(code | MARK)
+/// Returns when a read of `file` begins, if it is timed: [`has_read`] is called when it has ended.
+pub(crate) fn begin_read(file: *mut ffi::sqlite3_file) -> Option<Instant> {
+    GATE.with(|gate| match gate.guarded.get() {
+        Guarded::Caller(files, _) if files.contains(&file) => Some(Instant::now()),
+        _ => None,
     })
 }
 

@@ -135,10 +135,6 @@ impl Snapshot {
         Self { is_there: false, ..self }
     }
 
-    pub(crate) fn is_there(&self) -> bool {
-        self.is_there
-    }
-
     /// Decides on a request before it is made. `pages` counts the pages that the connection fetched so far.
     pub(crate) fn asks(&mut self, request: Request, place: Place, pages: impl FnOnce() -> u64) -> Decision {
         if !request.takes() || self.is_there || self.is_elsewhere {
@@ -247,11 +243,11 @@ mod tests {
         let mut snapshot = Snapshot::of(ffi::SQLITE_TXN_NONE);
         assert_eq!(ask(&mut snapshot, Caller, read(1, TAKE), 0), Pass);
         assert_eq!(ask(&mut snapshot, Caller, read(1, GIVE), 0), Pass);
-        assert!(!snapshot.is_there());
+        assert!(!snapshot.is_there);
         assert_eq!(ask(&mut snapshot, Caller, read(1, TAKE_SHARED), 0), Pass);
-        assert!(snapshot.is_there());
+        assert!(snapshot.is_there);
         assert_eq!(ask(&mut snapshot, Caller, read(1, GIVE_SHARED), 0), Pass);
-        assert!(!snapshot.is_there());
+        assert!(!snapshot.is_there);
     }
 
     #[test]
@@ -328,7 +324,7 @@ mod tests {
             assert_eq!(ask(&mut snapshot, Worker, one(first, GIVE), 0), Pass);
             assert_eq!(ask(&mut snapshot, Worker, one(WRITE, GIVE), 0), Pass);
             assert_eq!(ask(&mut snapshot, Worker, read(1, TAKE_SHARED), 0), Pass);
-            assert!(snapshot.is_there());
+            assert!(snapshot.is_there);
         }
     }
 
@@ -339,7 +335,7 @@ mod tests {
         assert_eq!(ask(&mut snapshot, place, all, 0), Pass);
         assert_eq!(ask(&mut snapshot, place, Request { flags: GIVE, ..all }, 0), Pass);
         assert_eq!(ask(&mut snapshot, place, read(0, GIVE_SHARED), 0), Pass);
-        assert!(!snapshot.is_there() && snapshot.is_of_a_commit());
+        assert!(!snapshot.is_there && snapshot.is_of_a_commit());
         snapshot
     }
 

@@ -27,7 +27,7 @@ counters! {
         pub writes: u64 = Counter,
         /// Calls that began on that thread, turned out not to be short, and were run again by a worker.
         pub moved: u64 = Counter,
-        /// The calls among `moved` that exceeded the time limit, or were stopped before they read another page.
+        /// The calls among `moved` that exceeded the time limit.
         pub interrupted: u64 = Counter,
         /// The calls among `moved` whose statement SQLite would have had to prepare again, because the schema had changed or
         /// because it plans the statement by the values that were bound.
@@ -67,7 +67,7 @@ impl InlineRecorder {
     pub(super) fn moved(&self, why: Fallback, took: Duration) {
         self.moved.count();
         match why {
-            Fallback::Interrupted | Fallback::LateRead | Fallback::Late => self.interrupted.count(),
+            Fallback::Interrupted | Fallback::Late => self.interrupted.count(),
             Fallback::SchemaChanged => self.moved_to_prepare.count(),
             _ => {}
         }

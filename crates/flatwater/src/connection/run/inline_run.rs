@@ -1,8 +1,8 @@
 //! One inline run: a short statement on its caller's thread, under limits that a worker's run does not have.
 //!
 //! Owns: setting and removing the limits, and telling the permit of the run what pages it read. Runs on the thread that
-//! has the connection. Invariants: within an inline run no snapshot begins that would have to wait, and no page is read
-//! late; the limit on lengths holds from one inline run to the next, until a worker removes it before its own work.
+//! has the connection. Invariants: within an inline run no snapshot begins that would have to wait; the limit on lengths
+//! holds from one inline run to the next, until a worker removes it before its own work.
 //! Leaves out: the run itself (`execute`), which statements are eligible, and what to do with one that did not end.
 //!
 //! What SQLite does meanwhile, and what each step may wait for. "Refused" is what the file methods of
@@ -19,7 +19,7 @@
 //! try again after a change            walBeginReadTransaction          nothing in four attempts; the fifth is refused
 //! first page                          lockBtree                        one read of the file
 //! compare the schema cookie           OP_Transaction                   nothing: sqlite3InitOne only if it differs
-//! other pages                         getPageNormal, walFindFrame      one read; a late one is refused
+//! other pages                         getPageNormal, walFindFrame      one read each
 //! temporary data, statement journal   temp_store                       nothing: in memory; a file with TempStore::File
 //! end of the read                     sqlite3WalEndReadTransaction     nothing
 //! begin of a write: WRITE             sqlite3WalBeginWriteTransaction  nothing: SQLITE_BUSY, or SQLITE_BUSY_SNAPSHOT
@@ -30,10 +30,10 @@
 //! BEGIN IMMEDIATE                     OP_Transaction, OP_AutoCommit    as a read and the begin of a write
 //! COMMIT                              sqlite3VdbeHalt, vdbeCommit      as frames; auto_vacuum: a read per freed page
 //! ROLLBACK                            pagerRollbackWal                 one read of the first page
-//! a failure before the commit         sqlite3VdbeHalt, pager_playback  one read, which may be refused
+//! a failure before the commit         sqlite3VdbeHalt, pager_playback  one read
 //! ```
 
-use flatwater_sqlite::{ReadTime, Sqlite, Unheld};
+use flatwater_sqlite::{Sqlite, Unheld};
 
 use super::statement_cache::CachedStatement;
 use crate::connection::EngineConnection;
@@ -75,26 +75,15 @@ impl LengthLimit {
 #[must_use]
 pub(crate) struct Begun<'a>(Unheld, &'a Permit<'a>);
 
-/// Begins an inline run: no snapshot begins that would have to wait or to recover the wal-index, and the first page that
-/// would be read from a file too late is refused: with a failure if the statement writes, because SQLite may then have to
-/// read while it rolls back. Returns `None` if this connection is not capable of
-/// inline runs.
-pub(crate) fn begin<'a>(permit: &'a Permit<'_>, sqlite: &Sqlite, read_time: Option<ReadTime>) -> Option<Begun<'a>> {
-    sqlite.unheld(read_time).map(|unheld| Begun(unheld, permit))
-}
-
-impl Begun<'_> {
-    /// Ends the inline run. Returns true if a page was refused.
-    pub(crate) fn end(self) -> bool {
-        self.0.has_refused()
-    }
+/// Begins an inline run: no snapshot begins that would have to wait or to recover the wal-index. Returns `None` if this
+/// connection is not capable of inline runs.
+pub(crate) fn begin<'a>(permit: &'a Permit<'_>, sqlite: &Sqlite) -> Option<Begun<'a>> {
+    sqlite.unheld().map(|unheld| Begun(unheld, permit))
 }
 
 impl Drop for Begun<'_> {
     fn drop(&mut self) {
-        if self.0.has_read() {
-            self.1.note_reading(self.0.reading());
-        }
+        self.1.note_reading(self.0.reading());
     }
 }
 

@@ -16,11 +16,11 @@ use crate::queue::ticket::Ticket;
 use crate::workers::Answer;
 use crate::workers::user_closures::{ExclusiveClosure, Returned};
 use crate::workers::writer::WriterShared;
+use crate::workers::writer::close_connection::renew;
 use crate::workers::writer::commit::write_barrier;
 use crate::workers::writer::commits_seen::change;
 use crate::workers::writer::effects::wrote_everything;
 use crate::workers::writer::failed_commit::Change;
-use crate::workers::writer::inline_access::{renew, suspect};
 use crate::workers::writer::interrupts::ends;
 use crate::workers::writer::known_schema::relearn_schema;
 use crate::workers::writer::writer_connection::WriterConnection;
@@ -87,7 +87,6 @@ pub(crate) fn take_back(writer: &mut WriterConnection, shared: &WriterShared, ti
     let replaced = if writer.is_in_memory() {
         reset(writer)
     } else {
-        suspect(writer);
         renew(writer);
         Ok(())
     };

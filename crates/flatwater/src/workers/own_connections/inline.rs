@@ -48,7 +48,7 @@ impl OwnConnection {
                 self.put_back(runner, ran.is_some());
                 Tried::Ran(match ran {
                     Some(Ran::Done(answer)) => InlineRun::Done(answer, permit.held(took)),
-                    Some(Ran::FellBack(why)) => InlineRun::FellBack(permit.reason(why, took), permit.held(took)),
+                    Some(Ran::FellBack(why)) => InlineRun::FellBack(why, permit.held(took)),
                     _ => InlineRun::Ineligible(NotTried::Other),
                 })
             }

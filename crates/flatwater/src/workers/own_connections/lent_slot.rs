@@ -53,7 +53,7 @@ impl LentSlot {
         let is_usable = slot.run(|connection, _| {
             connection.end_lease();
             shared.record(connection);
-            let is_sound = connection.wal_now().is_some() && !connection.is_suspect && connection.refusal().is_none();
+            let is_sound = connection.wal_now().is_some() && connection.refusal().is_none();
             // Otherwise each commit would make others look whether the schema has changed.
             is_sound && has_settled_schema(connection)
         });

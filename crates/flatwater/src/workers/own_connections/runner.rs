@@ -16,7 +16,7 @@ use crate::connection::run::statement_cache::CachedStatement;
 use crate::options::{Durability, Options};
 use crate::queue::ticket::Ticket;
 use crate::workers::Answer;
-use crate::workers::shared_errors::{lost_meanwhile, not_ended};
+use crate::workers::shared_errors::lost_meanwhile;
 use crate::workers::work::{Ours, Unsettled, Work};
 use crate::workers::writer::commit::settle_unsettled;
 use crate::workers::writer::effects::Effects;
@@ -200,11 +200,6 @@ impl Runner {
     fn begin(&mut self, work: &Work, ticket: &Arc<Ticket>) -> Result<()> {
         let (has_slot, busy_timeout) = (self.slot.is_some(), self.busy_timeout);
         let writer = self.writer()?;
-        if std::mem::take(&mut writer.is_suspect) {
-            // Its cache may have pages that were never committed.
-            writer.replace();
-            return Err(not_ended());
-        }
         let end = later(Instant::now(), busy_timeout);
         writer.busy_timeout.until(ticket.deadline.map_or(end, |deadline| end.min(deadline)), ticket.clone());
         if has_slot && let Some(refusal) = writer.refusal().filter(|_| !work.describe().only_reads()) {

@@ -48,7 +48,7 @@ impl ShortRun<'_> {
     /// Runs the work, if it is known to be short and needs no slot that is not free.
     pub(super) fn run(&mut self, work: &Work) -> Option<Ran> {
         let (text, _) = work.statement()?;
-        let own = self.runner.connection.as_ref().filter(|own| own.is_open() && !own.is_suspect)?;
+        let own = self.runner.connection.as_ref().filter(|own| own.is_open())?;
         let (is_autocommit, only_reads) = (own.is_autocommit(), work.describe().only_reads());
         match text.bracket {
             Some(bracket) if matches!(work, Work::Execute { .. }) => self.bracket(bracket),
@@ -112,8 +112,7 @@ impl ShortRun<'_> {
         let commits_slowly = self.runner.commits_slowly;
         let own = self.runner.connection.as_mut()?;
         let (state, _) = gate::commit(own).filter(|_| !commits_slowly)?;
-        // A connection whose reads were refused would have to be replaced.
-        let write = Write { text, work, permit, read_time: None };
+        let write = Write { text, work, permit };
         Some(match self.writer.0.write(own, &write, &ready, &state)? {
             Ended::Well(answer) => Ran::Done(Ok(answer)),
             Ended::Fallback(why) => Ran::FellBack(why),
@@ -182,7 +181,7 @@ fn control(
     permit: &Permit<'_>,
     f: impl FnOnce(&mut EngineConnection) -> flatwater_sqlite::Result<()>,
 ) -> Option<(Result<()>, bool)> {
-    let (ended, _) = run_inline(own, permit, None, |own| Ok(f(own.connection()?)?))?;
+    let ended = run_inline(own, permit, |own| Ok(f(own.connection()?)?))?;
     Some((ended, own.is_autocommit()))
 }
 

@@ -11,7 +11,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::{PageRefusal, ReadTime};
 use rusqlite::ffi;
 
 use super::pool::Pool;
@@ -57,12 +56,12 @@ impl Readers {
         };
         lent.is_sound = false;
         let Some(continues) = reader.enter(tried.permit.began) else { return InlineRun::Ineligible(NotTried::Other) };
-        let (run, now, is_sound) = reader.run_inline(shared, &short, continues, tried);
+        let (run, now) = reader.run_inline(shared, &short, continues, tried);
         let is_well = matches!(run, InlineRun::Done(Ok(_), _));
         if is_well {
             reader.connection.statements.give_back(short);
         }
-        lent.is_sound = reader.leave(is_well, now) && is_sound;
+        lent.is_sound = reader.leave(is_well, now);
         if !matches!(run, InlineRun::Ineligible(_)) {
             lent.ran_inline = Some((matches!(run, InlineRun::Done(..)), run.took()));
         }
@@ -132,23 +131,21 @@ impl Reader {
         }
     }
 
-    /// Runs the query, in the snapshot of the lease if `continues`. Returns the outcome, when the run ended, and
-    /// whether the connection can be used again.
+    /// Runs the query, in the snapshot of the lease if `continues`. Returns the outcome, and when the run ended.
     pub(super) fn run_inline(
         &mut self,
         shared: &ReadersShared,
         short: &CachedStatement,
         continues: bool,
         tried: InlineQuery<'_>,
-    ) -> (InlineRun<Result<Answer>>, Instant, bool) {
+    ) -> (InlineRun<Result<Answer>>, Instant) {
         let InlineQuery { permit, .. } = tried;
         let (limits, began) = (permit.limits, permit.began);
         self.busy_timeout.never();
         self.connection.lengths.lower(&mut self.connection.sqlite, limits.bytes);
         let end = later(began, limits.time);
-        let read_time = ReadTime { began, time: limits.time, refusal: PageRefusal::Interrupt };
-        let Some(begun) = inline_run::begin(permit, &self.connection.sqlite, Some(read_time)) else {
-            return (InlineRun::Ineligible(NotTried::Other), began, true);
+        let Some(begun) = inline_run::begin(permit, &self.connection.sqlite) else {
+            return (InlineRun::Ineligible(NotTried::Other), began);
         };
         let EngineConnection { sqlite, control, schema, .. } = &mut self.connection;
         let known =
@@ -172,7 +169,7 @@ impl Reader {
             }
             outcome
         });
-        let is_refused = begun.end();
+        drop(begun);
         let now = Instant::now();
         let took = now.saturating_duration_since(began);
         short.read_inline_took(took, limits);
@@ -181,13 +178,11 @@ impl Reader {
             permit.note_foreign_code();
         }
         let held = permit.held(took);
-        // If a page read was refused and SQLite did not report it, it may have been a read of the schema.
-        let is_sound = !is_refused || matches!(ran, Err(Fallback::LateRead));
         let run = match ran {
             Ok(outcome) => InlineRun::Done(outcome.map(Answer::from), held),
-            Err(why) => InlineRun::FellBack(permit.reason(why, took), held),
+            Err(why) => InlineRun::FellBack(why, held),
         };
-        (run, now, is_sound)
+        (run, now)
     }
 }
 

@@ -9,8 +9,6 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use flatwater_sqlite::{PageRefusal, ReadTime};
-
 use super::inline_read::{InlineQuery, Lent};
 use super::pool::Pool;
 use super::read_session::{ReadSession, ended_by_statement};
@@ -90,16 +88,14 @@ impl Reader {
             return None;
         }
         self.busy_timeout.never();
-        let read_time = ReadTime { began: permit.began, time: permit.limits.time, refusal: PageRefusal::Interrupt };
-        let guarded = inline_run::begin(permit, &self.connection.sqlite, Some(read_time))?;
+        let guarded = inline_run::begin(permit, &self.connection.sqlite)?;
         let EngineConnection { sqlite, control, schema, .. } = &mut self.connection;
         let cookie = match control.begin_read(sqlite) {
             Ok(()) => schema.cookie(sqlite).map_err(|error| Fallback::after(error.sqlite_code())),
             Err(error) => Err(Fallback::after(error.code())),
         };
-        let is_late = guarded.end();
+        drop(guarded);
         let begun = match cookie {
-            Ok(_) if is_late => Err(Fallback::LateRead),
             Ok(cookie) if schema.seen.is(cookie) => Ok(()),
             Ok(_) => Err(Fallback::SchemaChanged),
             Err(why) => Err(why),
@@ -122,8 +118,7 @@ impl Reader {
             Ok(short) => short,
             Err(why) => return InlineRun::Ineligible(why),
         };
-        let (run, _, is_sound) = self.run_inline(shared, &short, true, tried);
-        self.is_suspect |= !is_sound;
+        let (run, _) = self.run_inline(shared, &short, true, tried);
         if matches!(run, InlineRun::Done(Ok(_), _)) {
             self.connection.statements.give_back(short);
         }
@@ -139,7 +134,7 @@ impl ReadSession {
         let run = self.at_rest(|reader| {
             let run = catch_unwind(AssertUnwindSafe(|| reader.read_in_snapshot(self.pool(), tried)));
             let is_over = run.is_err() || !reader.is_in_snapshot();
-            reader.is_suspect |= run.is_err();
+            reader.panicked |= run.is_err();
             let run = run.unwrap_or_else(|_| InlineRun::Done(Err(fault()), permit.held_until_now()));
             let why = || match &run {
                 InlineRun::Done(Err(error), _) => error.clone(),

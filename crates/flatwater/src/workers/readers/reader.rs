@@ -52,8 +52,8 @@ pub(super) struct Reader {
     pub(super) cursors: Cursors,
     /// The transaction of a snapshot is open.
     pub(super) in_snapshot: Option<SnapshotSchema>,
-    /// An inline run in a snapshot left it in doubt. It is closed when the snapshot ends.
-    pub(super) is_suspect: bool,
+    /// An inline run in a snapshot panicked. The connection is closed when the snapshot ends.
+    pub(super) panicked: bool,
 }
 
 /// The schema of a snapshot.
@@ -86,7 +86,7 @@ impl Reader {
             drain,
             cursors: Cursors::default(),
             in_snapshot: None,
-            is_suspect: false,
+            panicked: false,
         })
     }
 
@@ -130,7 +130,7 @@ impl Reader {
         }
         let is_over = self.connection.sqlite.handle().is_autocommit()
             || self.connection.control.rollback(&mut self.connection.sqlite).is_ok();
-        is_over && is_idle(&self.connection) && !self.is_suspect && !self.connection.is_spoilt()
+        is_over && is_idle(&self.connection) && !self.panicked && !self.connection.is_spoilt()
     }
 
     /// Continues the lease, renews it, begins one, or makes sure that there is none. Returns whether the next read

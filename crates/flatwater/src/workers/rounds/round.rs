@@ -22,9 +22,8 @@ use crate::workers::perform::transaction;
 use crate::workers::request::Request;
 use crate::workers::shared_errors::may_come_of_a_close;
 use crate::workers::work::{Ours, Work};
-use crate::workers::writer::close_connection::close;
+use crate::workers::writer::close_connection::{close, renew_if_spoilt};
 use crate::workers::writer::demanded_checkpoint::append_or_cut;
-use crate::workers::writer::inline_access::suspect_spoilt;
 use crate::workers::writer::known_schema::see_schema;
 use crate::workers::writer::slot::{HeldConnection, Slot, enter};
 use crate::workers::writer::writer_connection::WriterConnection;
@@ -231,7 +230,7 @@ impl WriterShared {
         ticket.note_end(started, || writer.busy_timeout.waited());
         drop(pending);
         if result.as_ref().is_err_and(|error| matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Io)) {
-            suspect_spoilt(writer, true);
+            renew_if_spoilt(writer, true);
         }
         outbox.answer(kind, &ticket, reply_to, result);
         false

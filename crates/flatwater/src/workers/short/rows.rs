@@ -9,8 +9,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::{PageRefusal, ReadTime};
-
 use super::gate::{self, Place};
 use super::transaction::{begin, run_end};
 use super::write::{Ended, INELIGIBLE, is_from_commit, tell};
@@ -21,7 +19,7 @@ use crate::queue::ticket::CallOptions;
 use crate::workers::Answer;
 use crate::workers::request::Tried;
 use crate::workers::work::Work;
-use crate::workers::writer::inline_access::{run_inline, suspect};
+use crate::workers::writer::inline_access::run_inline;
 use crate::workers::writer::known_schema::has_settled_schema;
 use crate::workers::writer::slot::Slot;
 use crate::workers::writer::writer_connection::WriterConnection;
@@ -44,7 +42,7 @@ const LATE: u32 = 2;
 struct Rows<'a> {
     work: &'a Work,
     permit: &'a Permit<'a>,
-    /// How long they may take as far as is known, and how long pages are read for them.
+    /// How long they may take as far as is known.
     time: Duration,
 }
 
@@ -108,18 +106,10 @@ impl Rows<'_> {
         }
         // Whether the WAL starts over was decided by BEGIN, whatever is copied out of it from now on.
         let Some((state, _)) = gate::commit(writer) else { return fallback(Fallback::Locked) };
-        let read_time = ReadTime { began: self.permit.began, time: self.time, refusal: PageRefusal::Failure };
-        let ran = run_inline(writer, self.permit, Some(read_time), |writer| run_rows(writer, self, statements));
-        let answer = match ran {
-            Some((Ok(Some(answer)), _)) => answer,
-            Some((Ok(None), _)) => return fallback(Fallback::Late),
-            Some((Err(error), is_refused)) => {
-                let why = Fallback::after(error.sqlite_code());
-                if is_refused && why != Fallback::LateRead {
-                    suspect(writer);
-                }
-                return fallback(why);
-            }
+        let answer = match run_inline(writer, self.permit, |writer| run_rows(writer, self, statements)) {
+            Some(Ok(Some(answer))) => answer,
+            Some(Ok(None)) => return fallback(Fallback::Late),
+            Some(Err(error)) => return fallback(Fallback::after(error.sqlite_code())),
             None => return fallback(Fallback::Failed),
         };
         let ended = match run_end(writer, true, self.permit) {

@@ -6,7 +6,6 @@
 
 use std::time::Duration;
 
-use flatwater_sqlite::{PageRefusal, ReadTime};
 use rusqlite::ffi;
 
 use crate::connection::run::execute::Bounds;
@@ -15,11 +14,10 @@ use crate::workers::Answer;
 use crate::workers::perform::frame::note_scan;
 use crate::workers::perform::statements::run_one;
 use crate::workers::work::Work;
-use crate::workers::writer::inline_access::{run_inline, suspect};
+use crate::workers::writer::inline_access::run_inline;
 use crate::workers::writer::writer_connection::WriterConnection;
-use flatwater_base::error::{Error, Result};
+use flatwater_base::error::Result;
 use flatwater_base::inline::eligibility::Permit;
-use flatwater_base::inline::outcome::Fallback;
 use flatwater_base::time::later;
 
 /// What undoes a statement that fails.
@@ -132,15 +130,10 @@ fn run(
     let (limits, began) = (permit.limits, permit.began);
     let only_reads = work.describe().only_reads();
     // After an interrupt SQLite rolls the whole transaction back, unless the statement only reads.
-    let read_time = only_reads.then_some(ReadTime { began, time: limits.time, refusal: PageRefusal::Interrupt });
     let end = only_reads.then(|| later(began, limits.time));
     let rows = if only_reads { limits.rows } else { usize::MAX };
     let bounds = Bounds::Inline { end, rows, bytes: limits.bytes };
-    let (result, is_refused) = run_inline(writer, permit, read_time, |writer| run_one(writer, ready, work, bounds))?;
+    let result = run_inline(writer, permit, |writer| run_one(writer, ready, work, bounds))?;
     permit.note_steps(writer.connection.as_ref().map_or(0, |connection| connection.steps_of(ready)));
-    let is_late = |error: &Error| Fallback::after(error.sqlite_code()) == Fallback::LateRead;
-    if is_refused && !result.as_ref().is_err_and(is_late) && writer.is_autocommit() {
-        suspect(writer);
-    }
     Some(result)
 }

@@ -47,10 +47,7 @@ pub(crate) fn run_inline(
             }
             (InlineRun::Done(Ok(answer), held), Step::Stays)
         }
-        Err(error) => {
-            let why = permit.reason(Fallback::after(error.sqlite_code()), took);
-            (InlineRun::FellBack(why, held), Step::Stays)
-        }
+        Err(error) => (InlineRun::FellBack(Fallback::after(error.sqlite_code()), held), Step::Stays),
     }
 }
 

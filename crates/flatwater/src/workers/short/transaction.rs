@@ -99,13 +99,13 @@ pub(crate) fn begin(
     writer: &mut WriterConnection,
     permit: &Permit<'_>,
 ) -> Option<Result<(), Fallback>> {
-    let is_refused = writer.refusal().is_some() || writer.is_suspect || shared.is_left();
+    let is_refused = writer.refusal().is_some() || shared.is_left();
     if is_refused || writer.wal_now().is_none() || !gate::is_one(writer) || writer.connection.as_ref()?.is_behind() {
         return None;
     }
     writer.end_lease();
     shared.record(writer);
-    let (begun, _) = run_inline(writer, permit, None, |writer| {
+    let begun = run_inline(writer, permit, |writer| {
         let connection = writer.connection.as_mut().ok_or(Fallback::Failed)?;
         let EngineConnection { sqlite, control, schema, .. } = connection;
         control.begin(sqlite).map_err(|error| Fallback::after(error.code()))?;
@@ -147,7 +147,7 @@ fn end(
 
 /// Runs COMMIT or ROLLBACK. Returns `None` if nothing was tried.
 pub(crate) fn run_end(writer: &mut WriterConnection, commits: bool, permit: &Permit<'_>) -> Option<Result<()>> {
-    let (ended, _) = run_inline(writer, permit, None, |writer| {
+    run_inline(writer, permit, |writer| {
         let EngineConnection { sqlite, control, .. } = writer.connection()?;
         if commits {
             control.commit(sqlite)?
@@ -155,8 +155,7 @@ pub(crate) fn run_end(writer: &mut WriterConnection, commits: bool, permit: &Per
             control.rollback(sqlite)?
         }
         Ok(())
-    })?;
-    Some(ended)
+    })
 }
 
 /// Releases the slot of a transaction that is over, and answers what it will not serve.

@@ -2,14 +2,14 @@
 //!
 //! Owns: one write in the writer slot. Runs on the thread that polls a
 //! call. Never waits, neither for the slot nor for a lock of the file. Invariants: the write ends early only before its
-//! commit: at a page that it would read too late, or in a loop that takes too long; it never pays for a checkpoint, nor,
+//! commit, in a loop that takes too long; it never pays for a checkpoint, nor,
 //! unless the last checkpoint ends in just that moment, for the sync of a WAL that starts over; a write that fails runs again
 //! on a worker, which reports the failure, unless the failure may have come from the commit itself. Leaves out: which
 //! writes are short (`gate`), whether an inline run or the queue is cheaper (`inline::router`).
 
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::{PageRefusal, ReadTime, WalState, refused};
+use flatwater_sqlite::WalState;
 use rusqlite::ffi;
 
 use super::gate::{self, Place};
@@ -21,7 +21,7 @@ use crate::workers::Answer;
 use crate::workers::perform::statements::run_one;
 use crate::workers::request::{Request, Tried};
 use crate::workers::work::{Unsettled, Work};
-use crate::workers::writer::inline_access::{let_go, run_inline, suspect};
+use crate::workers::writer::inline_access::{let_go, run_inline};
 use crate::workers::writer::slot::Slot;
 use crate::workers::writer::writer_connection::WriterConnection;
 use crate::workers::writer::writer_lease::{Entered, enter_lease, leave_lease};
@@ -44,8 +44,7 @@ impl Writer {
         }
         let _pending = PendingWrite::new(&*shared.pending_writes);
         let Some(mut slot) = Slot::acquire_idle(self) else { return INELIGIBLE };
-        let read_time = ReadTime { began: permit.began, time: permit.limits.time, refusal: PageRefusal::Failure };
-        let write = Write { text, work, permit, read_time: Some(read_time) };
+        let write = Write { text, work, permit };
         let Some((ended, took, change)) = slot.run(|writer, _| shared.write_in(writer, &write)) else {
             return INELIGIBLE;
         };
@@ -83,8 +82,6 @@ pub(crate) struct Write<'a> {
     pub(crate) text: &'a StatementInfo,
     pub(crate) work: &'a Work,
     pub(crate) permit: &'a Permit<'a>,
-    /// How long pages are read. `None`: as long as it takes.
-    pub(crate) read_time: Option<ReadTime>,
 }
 
 /// How a write ended.
@@ -101,7 +98,7 @@ impl WriterShared {
     /// the change counter from before it; `None` if the write did not begin.
     fn write_in(&self, writer: &mut WriterConnection, write: &Write<'_>) -> Option<(Ended, Duration, u32)> {
         let Write { text, permit, .. } = *write;
-        let (state, _) = gate::commit(writer).filter(|_| !writer.is_suspect)?;
+        let (state, _) = gate::commit(writer)?;
         let ready = gate::write(writer, text, Place::Alone, permit.limits)?;
         self.record(writer);
         let ended = self.write(writer, write, &ready, &state)?;
@@ -140,9 +137,9 @@ fn run_write(
     ready: &CachedStatement,
     state: &WalState,
 ) -> Option<Ended> {
-    let Write { work, permit, read_time, .. } = *write;
+    let Write { work, permit, .. } = *write;
     let (limits, began) = (permit.limits, permit.began);
-    let (ran, is_refused) = run_inline(writer, permit, read_time, |writer| {
+    let ran = run_inline(writer, permit, |writer| {
         let entered = enter_lease(writer, state, &shared.context.catalogue.left, began)?;
         let bounds = Bounds::Inline { end: Some(later(began, limits.time)), rows: usize::MAX, bytes: limits.bytes };
         let ran = run_one(writer, ready, work, bounds);
@@ -162,9 +159,6 @@ fn run_write(
     // After SQLITE_SCHEMA, SQLite keeps the write lock for as long as a read is open.
     writer.end_lease();
     let why = Fallback::after(error.sqlite_code());
-    if is_refused && why != Fallback::LateRead {
-        suspect(writer);
-    }
     Some(if is_from_commit(&error) { Ended::Unsettled(error) } else { Ended::Fallback(why) })
 }
 
@@ -172,6 +166,5 @@ fn run_write(
 /// the commit, or, if the disk is full, left no commit, and the write was rolled back.
 pub(crate) fn is_from_commit(error: &Error) -> bool {
     let code = error.sqlite_code().unwrap_or(ffi::SQLITE_ERROR);
-    let is_of_files = matches!(code & 0xff, ffi::SQLITE_IOERR | ffi::SQLITE_NOMEM) || is_damage(code);
-    refused(code).is_none() && is_of_files
+    matches!(code & 0xff, ffi::SQLITE_IOERR | ffi::SQLITE_NOMEM) || is_damage(code)
 }

@@ -1,15 +1,17 @@
-//! Closing the writer's connection, with or without its WAL.
+//! Closing the writer's connection, with or without its WAL, or for another one in its place.
 //!
 //! Owns: copying the rest of the WAL before, and leaving the WAL where that takes too long. Runs on the thread that holds the
-//! token. Invariant: the copy is over when the time that it has is. Leaves out: when (`engine::closing`, `park_database`).
+//! token, which may wait. Invariant: the copy is over when the time that it has is. Leaves out: when (`engine::closing`,
+//! `park_database`).
 
 use std::time::{Duration, Instant};
 
-use flatwater_sqlite::CheckpointMode;
+use flatwater_sqlite::{CheckpointMode, Cipher};
 
 use super::demanded_checkpoint::append_or_cut;
 use super::optimize::at_close;
 use super::writer_connection::WriterConnection;
+use crate::connection::EngineConnection;
 use flatwater_base::error::{Error, ErrorKind, Result};
 use flatwater_base::time::{later, timer};
 
@@ -55,5 +57,27 @@ pub(crate) fn copy_wal(writer: &mut WriterConnection, wait: Duration) -> Result<
 pub(crate) fn drop_connection(writer: &mut WriterConnection, is_copied: bool) {
     if let Some(connection) = writer.take().filter(|_| is_copied) {
         connection.close_in_order();
+    }
+}
+
+/// Opens another connection in the place of this one, and closes this one after that: if it were the last one in the process,
+/// the next connection to open the file would recover the WAL.
+pub(crate) fn renew(writer: &mut WriterConnection) {
+    let before = writer.take();
+    // If this fails, the next use tries again, and waits.
+    writer.busy_timeout.never();
+    let _ = writer.connection();
+    drop(before);
+}
+
+/// The same, if SQLCipher decrypts nothing on it any more. It says so when it is asked, and, but within a write, it also makes
+/// the connection read-only, which costs nothing to see.
+pub(crate) fn renew_if_spoilt(writer: &mut WriterConnection, asks: bool) {
+    let is_spoilt = |connection: &EngineConnection| {
+        let sqlite = &connection.sqlite;
+        Cipher::of(sqlite).is_on() && (sqlite.handle().is_read_only() || asks && connection.is_spoilt())
+    };
+    if writer.connection.as_ref().is_some_and(is_spoilt) {
+        renew(writer);
     }
 }

@@ -5,7 +5,7 @@
 
 use flatwater_sqlite::WalState;
 
-use super::inline_access::{renew, suspect};
+use super::close_connection::renew;
 use super::writer_connection::WriterConnection;
 use crate::connection::EngineConnection;
 use crate::connection::learn::schema::SchemaFacts;
@@ -43,7 +43,6 @@ pub(crate) fn see_functions(writer: &mut WriterConnection) {
     let Some(connection) = &mut writer.connection else { return };
     let has_lost = connection.has_lost_function() && !is_in_memory;
     if has_lost {
-        suspect(writer);
         renew(writer);
     } else if connection.is_behind() {
         // If this fails, the next statement tries again, and tells.

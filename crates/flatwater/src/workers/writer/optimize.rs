@@ -49,7 +49,7 @@ fn ask(writer: &Writer) {
 /// Called when the connection is about to be closed, and may take so long for it.
 pub(crate) fn at_close(writer: &mut WriterConnection, wait: Duration) {
     let is_wanted = writer.options().optimize_every.is_some() && !writer.is_in_memory();
-    if !is_wanted || writer.context.is_external() || writer.is_suspect || writer.refusal().is_some() {
+    if !is_wanted || writer.context.is_external() || writer.refusal().is_some() {
         return;
     }
     writer.end_lease();

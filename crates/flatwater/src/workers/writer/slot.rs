@@ -19,8 +19,9 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::{WalHeader, WalState};
 
 use super::Writer;
+use super::close_connection::renew_if_spoilt;
 use super::commits_seen::{Committed, leave_at, take_new_commits};
-use super::inline_access::{renew, suspect_spoilt, unlimit};
+use super::inline_access::unlimit;
 use super::known_schema::see_functions;
 use super::open_state::WriterTransaction;
 use super::writer_connection::WriterConnection;
@@ -276,8 +277,7 @@ fn tell_of_commits(
 pub(crate) fn enter(shared: &super::WriterShared, writer: &mut WriterConnection) {
     writer.end_lease();
     unlimit(writer);
-    suspect_spoilt(writer, false);
-    renew(writer);
+    renew_if_spoilt(writer, false);
     see_functions(writer);
     shared.record(writer);
     if let Some(listener) = shared.listener.get() {

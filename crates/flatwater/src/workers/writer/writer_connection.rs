@@ -38,8 +38,6 @@ pub(crate) struct WriterConnection {
     pub(crate) own: Option<OwnSettings>,
     /// `None` after a failure, until the next use opens another. Never `None` for a database in memory.
     pub(crate) connection: Option<EngineConnection>,
-    /// True if nothing may run on the connection any more.
-    pub(crate) is_suspect: bool,
     /// While this is true, nothing is committed and no lock is waited for.
     pub(crate) is_left: Arc<AtomicBool>,
     /// Ends what runs while that is true.
@@ -256,7 +254,6 @@ fn closed(context: &Arc<Context>, own: Option<OwnSettings>, is_left: Arc<AtomicB
         context: context.clone(),
         own,
         connection: None,
-        is_suspect: false,
         is_left,
         commits: None,
         commits_beside: 0,
