@@ -362,7 +362,7 @@ test-migrations-with-others:
 # and anchors lead somewhere is a test of the examples.
 .PHONY: book
 book:
-	cd book && CARGO_TARGET_DIR=$(TARGET)/book-build cargo run --quiet --locked
+	cd book && CARGO_TARGET_DIR=$(TARGET)/book-build cargo test --quiet --locked && CARGO_TARGET_DIR=$(TARGET)/book-build cargo run --quiet --locked
 
 # Every interleaving of the queue with its token, and of the reply. The models take seconds however they are compiled, and an
 # optimised build of the engine a minute.

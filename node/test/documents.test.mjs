@@ -27,6 +27,7 @@ const NOTES = "CREATE TABLE notes (id INTEGER PRIMARY KEY, title TEXT, text TEXT
 /** The tables of the database `db` that the code of a page is given, where it opens none. */
 const TABLES = {
   "blobs.md": "CREATE TABLE files (id INTEGER PRIMARY KEY, data BLOB);",
+  "calls.md": `${NOTES} INSERT INTO notes (text) VALUES ('buy tea');`,
   "deadlines.md": ADA_AND_EVE,
   "errors.md": USERS,
   "json.md": `${USERS} INSERT INTO users VALUES (1, 'Bob'), (9223372036854775807, 'Ada');

@@ -40,6 +40,7 @@ ADA_AND_EVE = f"{USERS} INSERT INTO users (name) VALUES ('Ada'), ('Eve');"
 # The tables of the database `db` that the code of a page is given, where it opens none.
 TABLES = {
     "blobs.md": "CREATE TABLE files (id INTEGER PRIMARY KEY, data BLOB);",
+    "calls.md": f"{NOTES} INSERT INTO notes (text) VALUES ('buy tea');",
     "deadlines.md": ADA_AND_EVE,
     "errors.md": USERS,
     "json.md": f"""

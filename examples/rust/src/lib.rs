@@ -12,6 +12,10 @@ mod readme {}
 mod getting_started {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/calls.md")]
+mod calls {}
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/opening.md")]
 mod opening {}
 
