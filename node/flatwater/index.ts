@@ -13,7 +13,7 @@ export type {
   QueryOptions,
   Statement,
 } from "./calls/calls.js";
-export { Database, open, Snapshot, type CheckpointMode } from "./handles/database.js";
+export { Database, open, Snapshot, type CheckpointInfo, type CheckpointMode } from "./handles/database.js";
 export { FlatwaterError, type Constraint, type ErrorKind } from "./native/errors.js";
 export { Live, type Change, type LiveOptions, type LiveStatement } from "./handles/live.js";
 export type { Migrations, Options, Tuning } from "./handles/options.js";
@@ -21,6 +21,16 @@ export type { JsonOptions } from "./calls/json.js";
 export { Session, type Row } from "./handles/session.js";
 export { PreparedStatement, type ColumnDefinition } from "./handles/statement.js";
 export { sql, Sql, type Params, type SqlValue } from "./values/sql.js";
-export type { Stats } from "./handles/stats.js";
+export type {
+  CallKind,
+  CallStats,
+  InlineStats,
+  LeaseStats,
+  LiveStats,
+  Stats,
+  TurnStats,
+  WalBlocker,
+  WalStats,
+} from "./handles/stats.js";
 export type { StatementEvent } from "./native/tracing.js";
 export { Transaction } from "./handles/transaction.js";

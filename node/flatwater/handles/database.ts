@@ -36,6 +36,14 @@ const SERIALIZE = 17;
 /** How much of the WAL a checkpoint waits for, as in SQLite. */
 export type CheckpointMode = "passive" | "full" | "restart" | "truncate";
 
+/** What a checkpoint did. */
+export interface CheckpointInfo {
+  /** Frames in the WAL. */
+  frames: number;
+  /** How many of them are in the database. */
+  copied: number;
+}
+
 export interface MigrateOptions extends CallOptions {
   /** Migrations that were applied and are not in the list are no error: the database is newer than the program. */
   ignoreMissing?: boolean | undefined;
@@ -128,7 +136,7 @@ export class Database extends Session {
   }
 
   /** Copies the WAL into the database file, and resolves with the frames in the WAL and those of them that are copied. */
-  checkpoint(mode: CheckpointMode = "passive", options?: CallOptions): Promise<{ frames: number; copied: number }> {
+  checkpoint(mode: CheckpointMode = "passive", options?: CallOptions): Promise<CheckpointInfo> {
     const reader = { end: () => ({ frames: cells[0]!, copied: cells[1]! }) };
     if (!["passive", "full", "restart", "truncate"].includes(mode)) {
       return refused(misuse(`the mode of a checkpoint is "passive", "full", "restart" or "truncate"`));

@@ -53,6 +53,46 @@ test("the types of `open` have the options of the engine, and no others", () => 
   }
 });
 
+test("the types of `stats` have the counters of a database, and no others", async (t) => {
+  const types = readFileSync(new URL("../../dist/handles/stats.d.ts", import.meta.url), "utf8");
+  const typed = (type) => {
+    const part = types.slice(types.indexOf(`export interface ${type} {`));
+    const found = part.slice(0, part.indexOf("\n}")).matchAll(/^ {4}readonly (\w+): ([\w<>, ]+)/gm);
+    return new Map([...found].map(([, name, of]) => [name, of]));
+  };
+  const db = await database(t);
+  await db.executeMany("CREATE TABLE t (a)", [[]]);
+  const same = (counters, type) => {
+    const of = typed(type);
+    assert.deepEqual([...of.keys()].sort(), Object.keys(counters).sort(), type);
+    for (const [name, value] of Object.entries(counters)) {
+      const known = of.get(name).trim();
+      if (typeof value === "object" && value !== null && name !== "calls") {
+        same(value, known);
+      } else if (value !== null && name !== "calls") {
+        assert.equal(typeof value, known.replace(/ .*/, ""), name);
+      }
+    }
+  };
+  const stats = db.stats();
+  same(stats, "Stats");
+  same(stats.calls.executeMany, "CallStats");
+  const kinds = types.slice(types.indexOf("type CallKind ="), types.indexOf(";", types.indexOf("type CallKind =")));
+  const engine = readFileSync(new URL("../../../crates/flatwater/src/stats/mod.rs", import.meta.url), "utf8");
+  const part = engine.slice(
+    engine.indexOf("\ncall_kinds! {"),
+    engine.indexOf("\n}", engine.indexOf("\ncall_kinds! {")),
+  );
+  const counted = [...part.matchAll(/"(\w+)"/g)].map(([, name]) =>
+    name.replace(/_(.)/g, (_, one) => one.toUpperCase()),
+  );
+  assert.ok(counted.length > 10);
+  assert.deepEqual(
+    [...kinds.matchAll(/"(\w+)"/g)].map(([, name]) => name),
+    counted,
+  );
+});
+
 test("an option that is undefined is not given", async (t) => {
   const db = await database(t);
   assert.deepEqual(await db.query("SELECT 1 AS a", [], { timout: undefined, rows: undefined }), [{ a: 1 }]);

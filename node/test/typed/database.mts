@@ -1,0 +1,40 @@
+// The types of the package, as a program sees them. It is compiled, and does not run: a name that does not exist does not compile.
+import { open, type Options, type Stats, type Tuning } from "../../dist/index.mjs";
+
+const tuning: Tuning = {
+  slowStatement: 50,
+  walLimitBytes: 1 << 20,
+  autoVacuum: "incremental",
+  journal: "wal",
+  group: false,
+};
+const options: Options = { durability: "full", readers: 2, tuning };
+const db = await open("app.db", options);
+// @ts-expect-error A misspelt option.
+await open("app.db", { durabilty: "full" });
+// @ts-expect-error A misspelt key of `tuning`.
+await open("app.db", { tuning: { walLimitByte: 1 } });
+// @ts-expect-error A key of `tuning` beside it.
+await open("app.db", { walLimitBytes: 1 });
+// @ts-expect-error An option in `tuning`.
+await open("app.db", { tuning: { durability: "full" } });
+// @ts-expect-error A word that is none of those.
+await open("app.db", { tuning: { journal: "delete" } });
+
+const stats: Stats = db.stats();
+const counted: number =
+  stats.wal.frames + stats.inline.queuedBusy + stats.leases.reusedByWrites + stats.turns.stalled + stats.live.runs;
+const slowest: number | undefined = stats.calls.executeMany?.maxUs;
+const age: number | null | undefined = stats.wal.cause?.age;
+const oldest: number | null = stats.wal.oldestRead;
+// @ts-expect-error A misspelt counter.
+stats.writeWaiting;
+// @ts-expect-error A misspelt counter of the WAL.
+stats.wal.frame;
+// @ts-expect-error A kind of call that there is not.
+stats.calls.executemany;
+// @ts-expect-error Calls of this kind may not have been made.
+stats.calls.query.count;
+// @ts-expect-error Counters are read.
+stats.live.runs = 0;
+export { age, counted, oldest, slowest };
