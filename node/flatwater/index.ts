@@ -13,6 +13,7 @@ export type {
   QueryOptions,
   Statement,
 } from "./calls/calls.js";
+export { Connection, type ConnectionOptions } from "./handles/connection.js";
 export { Database, open, Snapshot, type CheckpointInfo, type CheckpointMode } from "./handles/database.js";
 export { FlatwaterError, type Constraint, type ErrorKind } from "./native/errors.js";
 export { Live, type Change, type LiveOptions, type LiveStatement } from "./handles/live.js";
@@ -33,4 +34,4 @@ export type {
   WalStats,
 } from "./handles/stats.js";
 export type { StatementEvent } from "./native/tracing.js";
-export { Transaction } from "./handles/transaction.js";
+export { BegunTransaction, Transaction } from "./handles/transaction.js";

@@ -137,7 +137,8 @@ fn json_options<'e>(env: Env<'e>, form: f64, embedded: Value<'e>) -> Result<Json
 /// The flow of the program that begins the call is inside of the transaction `place`, if that is one, and of those around it.
 pub(crate) fn set_place(host: &Host, unbegun: Option<Unbegun<'_>>, place: f64) {
     let Some(mut unbegun) = unbegun else { return };
-    if unbegun.database().is_some_and(|database| is_inside(host, database, place)) {
+    let has_connection = unbegun.database().is_none();
+    if unbegun.is_outside() && is_inside(host, unbegun.open_database(), place, has_connection) {
         return unbegun.set_inside_body();
     }
     let mut at = place;
@@ -155,34 +156,19 @@ pub(crate) fn set_place(host: &Host, unbegun: Option<Unbegun<'_>>, place: f64) {
 }
 
 /// True if the transaction `place`, or one around it, is open on this database: what would wait for its end is refused. Who has a
-/// connection is in a transaction of it.
-fn is_inside(host: &Host, database: usize, place: f64) -> bool {
+/// connection for migrations is in a transaction of it; what runs on such a connection waits for no other.
+fn is_inside(host: &Host, database: usize, place: f64, has_connection: bool) -> bool {
     let mut at = place;
     loop {
         at = match host.handles.get(at).as_deref() {
             Some(Handle::Transaction { target, .. }) if database == target.database() && target.in_transaction() => {
                 return true;
             }
-            Some(Handle::Connection { target, .. }) if database == target.database() => return true,
+            Some(Handle::Connection { target, .. }) if database == target.database() => return !has_connection,
             Some(Handle::Transaction { around, .. } | Handle::Connection { around, .. }) => *around,
             _ => return false,
         };
     }
-}
-
-/// `connection(database, place)`: a connection of its own, for transaction control and PRAGMAs as text.
-pub(crate) fn connection<'e>(call: &Call<'e, Host>) -> Answer<'e> {
-    let (env, host) = (call.env, call.host);
-    let around = call.number::<1>()?;
-    let connection = match host.handles.get(call.number::<0>()?).as_deref() {
-        Some(Handle::Database { database, .. }) => match database.file("a connection of one's own") {
-            Ok(database) => database.connection(),
-            Err(failure) => return host.failed(env, failure),
-        },
-        _ => return host.failed(env, gone()),
-    };
-    let target = Target::of(&connection);
-    env.number(host.handles.add(Handle::Connection { _connection: connection, target, around }))
 }
 
 /// `open(path, options)`
@@ -214,7 +200,7 @@ pub(crate) fn close<'e>(call: &Call<'e, Host>) -> Answer<'e> {
         Some(Handle::Database { database, target }) => (bindings::close(database.session()), target.database()),
         _ => return host.done(env),
     };
-    if is_inside(host, database, call.number::<1>()?) {
+    if is_inside(host, database, call.number::<1>()?, false) {
         let message = "close would wait for the end of the transaction whose function calls it";
         return host.failed(
             env,
@@ -228,27 +214,6 @@ pub(crate) fn close<'e>(call: &Call<'e, Host>) -> Answer<'e> {
 pub(crate) fn close_all<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let wait = Duration::try_from_secs_f64(call.number::<0>()? / 1_000.0).unwrap_or(Duration::MAX);
     call.host.call(call.env, flatwater::process::close_all(wait).into())
-}
-
-/// `end(transaction, commits, timeout)`: commits or rolls back.
-pub(crate) fn end<'e>(call: &Call<'e, Host>) -> Answer<'e> {
-    let (env, host) = (call.env, call.host);
-    let commits = env.as_bool(call.argument::<1>())?;
-    match host.handles.take(call.number::<0>()?) {
-        Some(Handle::Transaction { transaction, target, .. }) => {
-            drop(target);
-            let end: FrontCall = if commits { transaction.commit().into() } else { transaction.rollback().into() };
-            host.call(env, timed(end, call.number::<2>()?))
-        }
-        _ => host.failed(env, gone()),
-    }
-}
-
-/// `inTransaction(handle)`
-pub(crate) fn in_transaction<'e>(call: &Call<'e, Host>) -> Answer<'e> {
-    let number = call.number::<0>()?;
-    let is_open = call.host.handles.get(number).is_some_and(|of| of.target().is_some_and(Target::in_transaction));
-    call.env.boolean(is_open)
 }
 
 /// `release(handle)`: lets it go, which rolls a transaction back and leaves a live query.
@@ -331,7 +296,7 @@ pub(crate) fn next<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (env, host, number) = (call.env, call.host, call.number::<0>()?);
     let place = call.number::<2>()?;
     let unbegun = host.handles.get(number).and_then(|mut of| of.unbegun_live()?.database());
-    if unbegun.is_some_and(|database| is_inside(host, database, place))
+    if unbegun.is_some_and(|database| is_inside(host, database, place, false))
         && let Some(mut of) = host.handles.get(number)
         && let Some(mut live) = of.unbegun_live()
     {

@@ -36,7 +36,7 @@ pub(crate) enum Handle {
     },
     /// A connection of its own. `around` is the transaction inside of which it was made.
     Connection {
-        _connection: Connection,
+        connection: Connection,
         target: Target,
         around: f64,
     },

@@ -20,6 +20,7 @@ mod params;
 mod plain;
 mod reading;
 mod schemas;
+mod scopes;
 mod stats;
 mod texts;
 mod waiting;
@@ -51,9 +52,13 @@ const FUNCTIONS: &[Function<Host>] = &[
     Function { name: "close", run: calls::close },
     Function { name: "run", run: calls::run },
     Function { name: "queryJson", run: calls::query_json },
-    Function { name: "end", run: calls::end },
-    Function { name: "inTransaction", run: calls::in_transaction },
-    Function { name: "connection", run: calls::connection },
+    Function { name: "end", run: scopes::end },
+    Function { name: "inTransaction", run: scopes::in_transaction },
+    Function { name: "savepoint", run: scopes::savepoint },
+    Function { name: "connection", run: scopes::connection },
+    Function { name: "closeConnection", run: scopes::close_connection },
+    Function { name: "interrupt", run: scopes::interrupt },
+    Function { name: "totalChanges", run: scopes::total_changes },
     Function { name: "release", run: calls::release },
     Function { name: "migrate", run: calls::migrate },
     Function { name: "batches", run: calls::batches },

@@ -54,6 +54,10 @@ VERBS = {
     "begin": set(),
     "commit": set(),
     "rollback": set(),
+    "savepoint": set(),
+    "release": set(),
+    "rollback_to": set(),
+    "connection": {"foreign_keys"},
     "transaction": {"as", "raised"},
     "raise": set(),
     "migrate": {"ignore_missing", "applied"},
@@ -343,7 +347,7 @@ class Program:
             return
         assert "error" not in step, f"it did not fail: {step}"
         ended(step, verb, result)
-        if verb in ("open", "snapshot", "prepare", "begin", "stream", "serialize", "open_blob"):
+        if verb in ("open", "snapshot", "prepare", "begin", "stream", "serialize", "open_blob", "connection"):
             self.keep(step[verb], result)
 
     async def next(self, step: dict[str, Any], stream: Stream) -> None:
@@ -370,6 +374,8 @@ class Program:
                 handle._is_closed = True
             case flatwater.Transaction():
                 await handle.__aexit__(Raised, Raised("dropped"), None)
+            case flatwater.Connection():
+                await handle.close()
             case flatwater.Snapshot():
                 await handle.__aexit__(None, None, None)
 
@@ -425,6 +431,10 @@ class Program:
         match verb:
             case "begin":
                 return await on.transaction(timeout=limit).__aenter__()
+            case "savepoint" | "release" | "rollback_to":
+                return await getattr(on, verb)(of)
+            case "connection":
+                return on.connection(foreign_keys=step.get("foreign_keys"))
             case "snapshot":
                 return await on.snapshot(timeout=limit).__aenter__()
             case "stream":

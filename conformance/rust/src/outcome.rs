@@ -4,7 +4,7 @@
 
 use flatwater::calls::{Blob, RowStream};
 use flatwater::values::{ExecuteResult, RunResult};
-use flatwater::{Error, Prepared, Row, Rows, Snapshot, Transaction};
+use flatwater::{Connection, Error, Prepared, Row, Rows, Snapshot, Transaction};
 use futures_util::future::LocalBoxFuture;
 
 use crate::opened::Opened;
@@ -35,6 +35,7 @@ pub(crate) enum Handle<'s> {
     Database(Opened),
     Transaction(Transaction<'static>),
     Snapshot(Snapshot),
+    Connection(Connection),
     Stream(Box<RowStream>),
     Prepared(Prepared),
     Blob(Blob),

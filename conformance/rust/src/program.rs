@@ -169,6 +169,7 @@ impl<'s> Program<'s> {
                 | Verb::Snapshot { of }
                 | Verb::Prepare { of, .. }
                 | Verb::Begin { of }
+                | Verb::Connection { of, .. }
                 | Verb::Serialize { of }
                 | Verb::OpenBlob { of, .. }
                 | Verb::Stream { of, .. },

@@ -23,6 +23,8 @@
 //!   body returns.
 //! - `raise` ends the body around it with an error of the program's own. Its `transaction` then has `raised` with the
 //!   same text, in place of `error`.
+//! - `savepoint`, `release` and `rollback_to` are made in the transaction that `in` names. `connection` makes a connection
+//!   of the caller's own, with the foreign keys of the database unless it says otherwise; `close` closes it.
 //! - `migrate` applies `[name, SQL]` pairs, and expects the names that it applied.
 //! - `open_blob` expects the length of the value; `incremental_vacuum` how many pages it gave back.
 //! - `drop` lets go of a handle, as the end of its scope does: a started call is cancelled, a transaction rolled
@@ -173,6 +175,21 @@ pub(crate) enum Verb {
     Rollback {
         of: String,
     },
+    /// Opens a savepoint of this name.
+    Savepoint {
+        of: String,
+    },
+    Release {
+        of: String,
+    },
+    RollbackTo {
+        of: String,
+    },
+    /// A connection of the caller's own.
+    Connection {
+        of: String,
+        foreign_keys: Option<bool>,
+    },
     Transaction {
         of: Vec<Step>,
         r#as: String,
@@ -249,7 +266,8 @@ fn common_of(verb: &str) -> Option<&'static [&'static str]> {
         "raise" | "await" | "drop" | "write_file" => &[],
         "next" | "read_blob" | "write_blob" => &["error"],
         "transaction" => &["in", "timeout_ms", "error"],
-        "create" | "remove" => &["in", "error"],
+        "create" | "remove" | "savepoint" | "release" | "rollback_to" => &["in", "error"],
+        "connection" => &["in"],
         "open" | "close" | "commit" | "rollback" => &["start", "error"],
         "execute"
         | "run"

@@ -20,6 +20,7 @@ export const JSON_OPTIONS: Known = new Set([...CALL, ...JSON_FORM]);
 export const JSON_BATCHES_OPTIONS: Known = new Set(["signal", ...JSON_FORM]);
 export const BATCHES_OPTIONS: Known = new Set(["signal", "rows", "integers"]);
 export const LIVE_OPTIONS: Known = new Set(["signal", "debounce", "throttle"]);
+export const CONNECTION_OPTIONS: Known = new Set(["busyTimeout", "foreignKeys"]);
 export const MIGRATE_OPTIONS: Known = new Set([...CALL, "ignoreMissing"]);
 
 /** Options of other libraries, and where to look for them here. */

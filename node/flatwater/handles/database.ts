@@ -17,12 +17,13 @@ import { debug, Origin } from "../native/tracing.js";
 import { unused } from "../native/unused.js";
 import { copiedRow } from "../values/copied.js";
 import type { Params } from "../values/sql.js";
+import { Connection, type ConnectionOptions } from "./connection.js";
 import { Live, liveGroup, type LiveOptions, type LiveStatement } from "./live.js";
 import type { Migrations, Options } from "./options.js";
 import { Session, type Row } from "./session.js";
 import { PreparedStatement } from "./statement.js";
 import type { Stats } from "./stats.js";
-import { transact, type Transaction } from "./transaction.js";
+import { beginHere, transact, type BegunTransaction, type Transaction } from "./transaction.js";
 
 const PREPARE = 7;
 const SNAPSHOT = 11;
@@ -84,6 +85,23 @@ export class Database extends Session {
    */
   transaction<T>(body: (tx: Transaction) => Promise<T> | T, options?: CallOptions): Promise<T> {
     return transact(this, body, options);
+  }
+
+  /**
+   * Begins a transaction that the caller ends: `await using tx = await db.begin()` rolls it back where nothing commits it. Prefer
+   * {@link transaction}, which cannot be forgotten. Other writes wait until it ends. In the code that awaits it, and what that calls, a
+   * write on the database is refused meanwhile: it would wait for this transaction.
+   */
+  begin(options?: CallOptions): Promise<BegunTransaction> {
+    return beginHere(this, options);
+  }
+
+  /**
+   * Returns a connection of one's own, for what a pooled one refuses: transaction control as text, TEMP objects, ATTACH, PRAGMAs. Close
+   * it, or use `await using`.
+   */
+  connection(options?: ConnectionOptions): Connection {
+    return new Connection(this.handle, this.integers, this.origin, options);
   }
 
   /** Resolves with what reads at one point in time, until it is closed. */

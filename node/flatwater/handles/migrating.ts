@@ -49,7 +49,7 @@ export class Migrating extends Session {
   }
 
   static async begin(database: Database): Promise<Migrating> {
-    const handle = native.connection(database["handle"], place());
+    const handle = native.connection(database["handle"], -1, undefined, place());
     const own = new Migrating(database, handle, 0, { failure: undefined, isControl: false });
     try {
       own.enforces = (await own.queryValue("PRAGMA foreign_keys")) === 1;

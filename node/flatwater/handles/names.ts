@@ -22,9 +22,10 @@ const INSTEAD: Record<string, string> = {
   aggregate: "functions are defined in Rust or in Python",
   loadExtension: "`open` has the option `loadExtension`",
   defaultSafeIntegers: "the option `integers` of `open` says what integers become",
-  commit: "a transaction commits when its function returns",
-  rollback: "a transaction rolls back when its function throws",
-  begin: "`transaction(async tx => ...)` begins one",
+  commit: "a transaction commits when its function returns; one of `begin()` has `commit`",
+  rollback: "a transaction rolls back when its function throws; one of `begin()` has `rollback`",
+  begin: "a database and a transaction have it; on a connection of your own run BEGIN as text",
+  savepoint: "transactions have savepoints",
 };
 
 /** Makes the names of other libraries throw what to use instead. */

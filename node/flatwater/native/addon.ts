@@ -81,7 +81,11 @@ export interface Native {
   ): Answer;
   end(transaction: number, commits: boolean, timeout: number): Answer;
   inTransaction(handle: number): boolean;
-  connection(database: number, place: number): number;
+  savepoint(transaction: number, step: number, name: string, timeout: number, place: number): Answer;
+  connection(database: number, busyTimeout: number, foreignKeys: boolean | undefined, place: number): number;
+  closeConnection(connection: number): Answer;
+  interrupt(connection: number): number;
+  totalChanges(connection: number): number;
   release(handle: number): number;
   migrate(target: number, migrations: unknown, ignores: boolean, timeout: number, place: number): Answer;
   batches(

@@ -7,7 +7,11 @@
 
 import { AsyncLocalStorage } from "node:async_hooks";
 
-/** The number of an open transaction; -1 when it is over. */
+/** When the transaction of a place is not begun yet, and when it is over. */
+const UNBEGUN = -2;
+const OVER = -1;
+
+/** The number of an open transaction; negative when it is over. */
 export interface Place {
   handle: number;
   /** The one around it. */
@@ -32,22 +36,26 @@ export function place(): number {
 
 /** Runs a function inside of the transaction of this number. */
 export function inside<T>(handle: number, body: (place: Place) => T): T {
-  isUsed = true;
-  let around = flow.getStore();
-  while (around !== undefined && around.handle < 0) {
-    around = around.around;
-  }
-  const here: Place = { handle, around };
+  const here: Place = { handle, around: around() };
   return flow.run(here, body, here);
 }
 
 /**
- * Notes a transaction that begins now, for what the caller does after it has awaited: of a library in which the beginning is a call of
- * its own. The caller sets the number when it is begun, and -1 when it is over.
+ * Notes a transaction that begins now, for what the caller does after it has awaited: the beginning is a call of its own. The caller sets
+ * the number when it is begun, and -1 when it is over.
  */
 export function enter(): Place {
-  isUsed = true;
-  const here: Place = { handle: -1, around: flow.getStore() };
+  const here: Place = { handle: UNBEGUN, around: around() };
   flow.enterWith(here);
   return here;
+}
+
+/** Those that are over are left out, so that a loop of transactions keeps none of them. */
+function around(): Place | undefined {
+  isUsed = true;
+  let at = flow.getStore();
+  while (at?.handle === OVER) {
+    at = at.around;
+  }
+  return at;
 }

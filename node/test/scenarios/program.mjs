@@ -1,8 +1,9 @@
 // The program that a scenario describes: each verb is the call of this package. Fields and verbs that it does not know are errors.
 import assert from "node:assert/strict";
+import { AsyncResource } from "node:async_hooks";
 import { writeFileSync } from "node:fs";
 import { FlatwaterError, open } from "../../dist/index.mjs";
-import { Held, queryWithColumns, Stream } from "./handles.mjs";
+import { queryWithColumns, Stream } from "./handles.mjs";
 import { ended, known } from "./results.mjs";
 import { built, failed, params, sameRow, value } from "./values.mjs";
 
@@ -30,6 +31,10 @@ const VERBS = {
   begin: [],
   commit: [],
   rollback: [],
+  savepoint: [],
+  release: [],
+  rollback_to: [],
+  connection: ["foreign_keys"],
   transaction: ["as", "raised"],
   raise: [],
   migrate: ["ignore_missing", "applied"],
@@ -45,7 +50,7 @@ const VERBS = {
   drop: [],
   write_file: [],
 };
-const MAKE = new Set(["open", "snapshot", "prepare", "begin", "stream", "serialize", "open_blob"]);
+const MAKE = new Set(["open", "snapshot", "prepare", "begin", "connection", "stream", "serialize", "open_blob"]);
 
 const camel = (name) => name.replaceAll(/_(.)/g, (_, letter) => letter.toUpperCase());
 
@@ -161,7 +166,7 @@ export class Program {
         return this.handle(of).session.close();
       case "commit":
       case "rollback":
-        return this.take(of).held.end(verb === "commit");
+        return this.take(of).transaction[verb]();
       case "read_blob":
       case "write_blob": {
         const { blob } = this.handle(of);
@@ -173,7 +178,18 @@ export class Program {
     const values = params(step.params);
     switch (verb) {
       case "begin":
-        return Held.begin(on, options).then((held) => ({ session: held.transaction, held }));
+        // In a flow of its own: what the scenario does beside it is not inside of it.
+        return new AsyncResource("begin")
+          .runInAsyncScope(() => on.begin(options))
+          .then((transaction) => ({ session: transaction, transaction }));
+      case "savepoint":
+      case "release":
+      case "rollback_to":
+        return on[camel(verb)](of);
+      case "connection": {
+        const connection = on.connection({ foreignKeys: step.foreign_keys });
+        return { session: connection, connection };
+      }
       case "snapshot":
         return on.snapshot(options).then((session) => ({ session, snapshot: true }));
       case "prepare":
@@ -280,8 +296,10 @@ export class Program {
       if (MAKE.has(Object.keys(handle.step).find((field) => field in VERBS)) && value) {
         await this.letGo(value);
       }
-    } else if (handle.held) {
-      await handle.held.end(false);
+    } else if (handle.transaction) {
+      await handle.transaction.rollback();
+    } else if (handle.connection) {
+      await handle.connection.close();
     } else if (handle.stream) {
       await handle.stream.rows.return();
     } else if (handle.snapshot) {

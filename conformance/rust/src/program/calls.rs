@@ -8,7 +8,10 @@ use std::time::Duration;
 
 use flatwater::calls::Blob;
 use flatwater::options::{AutoVacuum, JsonOptions};
-use flatwater::{Error, Migrations, Options, Params, Prepared, Session, Snapshot, Sql, Transaction};
+use flatwater::{
+    Call, Connection, ConnectionOptions, Error, Migrations, Options, Params, Prepared, Session, Snapshot, Sql,
+    Transaction,
+};
 use futures_util::future::{LocalBoxFuture, ready};
 
 use super::{Body, DB, Program, functions};
@@ -22,6 +25,7 @@ enum On<'a> {
     Database(Opened),
     Transaction(&'a Transaction<'a>),
     Snapshot(&'a Snapshot),
+    Connection(&'a Connection),
 }
 
 /// An opening.
@@ -114,7 +118,19 @@ impl Program<'_> {
                     functions::remove(self.database_of(step)?.here("functions")?, of, r#as.as_ref().unwrap_or(of));
                 Box::pin(ready(removed.map(|()| Outcome::Done)))
             }
-            Verb::Close { of } => pending(self.database(of)?.close(), |()| Outcome::Done),
+            Verb::Close { of } => match self.handles.get(of) {
+                Some(Handle::Connection(own)) => pending(own.close(), |()| Outcome::Done),
+                _ => pending(self.database(of)?.close(), |()| Outcome::Done),
+            },
+            Verb::Connection { foreign_keys, .. } => {
+                let db = self.database_of(step)?.here("connection of one's own")?;
+                let options = ConnectionOptions::new();
+                let options = foreign_keys.map_or(options, |enforced| options.foreign_keys(enforced));
+                Box::pin(ready(Ok(Outcome::Made(Handle::Connection(options.connect(db))))))
+            }
+            Verb::Savepoint { of } => self.savepoint(body, step, |tx| tx.savepoint(of))?,
+            Verb::Release { of } => self.savepoint(body, step, |tx| tx.release(of))?,
+            Verb::RollbackTo { of } => self.savepoint(body, step, |tx| tx.rollback_to(of))?,
             Verb::Begin { .. } => {
                 let begin = within(self.database_of(step)?, step).begin()?;
                 pending(begin, |tx| Outcome::Made(Handle::Transaction(tx)))
@@ -173,6 +189,7 @@ impl Program<'_> {
                     On::Database(db) => run(json(db, verb).session(), verb)?,
                     On::Transaction(tx) => run(tx, verb)?,
                     On::Snapshot(snapshot) => run(snapshot, verb)?,
+                    On::Connection(own) => run(own, verb)?,
                 },
             },
         })
@@ -191,7 +208,21 @@ impl Program<'_> {
             Some(Handle::Database(db)) => Ok(On::Database(within(db, step))),
             Some(Handle::Transaction(tx)) => Ok(On::Transaction(tx)),
             Some(Handle::Snapshot(snapshot)) => Ok(On::Snapshot(snapshot)),
+            Some(Handle::Connection(own)) => Ok(On::Connection(own)),
             _ => Err(format!("{name} runs no SQL")),
+        }
+    }
+
+    /// Makes a call on the transaction of a step.
+    fn savepoint(
+        &self,
+        body: Option<Body<'_, '_>>,
+        step: &Step,
+        call: impl FnOnce(&Transaction<'_>) -> Call<()>,
+    ) -> Result<Pending, String> {
+        match self.on(body, step)? {
+            On::Transaction(tx) => Ok(pending(call(tx), |()| Outcome::Done)),
+            _ => Err("savepoints are in a transaction".to_owned()),
         }
     }
 

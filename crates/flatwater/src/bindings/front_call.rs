@@ -238,6 +238,11 @@ impl Unbegun<'_> {
         self.0.handle.id()
     }
 
+    /// True for a call that belongs to no transaction: it may wait for the end of one.
+    pub fn is_outside(&self) -> bool {
+        self.0.inside.is_none()
+    }
+
     /// True for a call of a transaction in which nested ones were begun.
     pub fn may_be_nested(&self) -> bool {
         self.0.inside.as_ref().is_some_and(|inside| inside.transaction.savepoints_begun() > 0)
