@@ -1,9 +1,11 @@
 /** SQLite that never stalls the event loop, as fast as calling it directly. */
 
 export * as process from "./process.js";
+export type { BackupOptions, BackupProgress } from "./calls/backup.js";
 export { BlobHandle } from "./calls/blob.js";
 export type { RunOptions, RunResult } from "./calls/batch.js";
 export { Batches, RowStream, type BatchesOptions } from "./calls/batches.js";
+export { IntegrityCheck, type CheckOptions } from "./calls/check.js";
 export type {
   As,
   BatchStatement,
@@ -14,7 +16,14 @@ export type {
   Statement,
 } from "./calls/calls.js";
 export { Connection, type ConnectionOptions } from "./handles/connection.js";
-export { Database, open, Snapshot, type CheckpointInfo, type CheckpointMode } from "./handles/database.js";
+export {
+  Database,
+  open,
+  Snapshot,
+  type CheckpointInfo,
+  type CheckpointMode,
+  type ExportOptions,
+} from "./handles/database.js";
 export { FlatwaterError, type Constraint, type ErrorKind } from "./native/errors.js";
 export { Live, type Change, type LiveOptions, type LiveStatement } from "./handles/live.js";
 export type { Migrations, Options, Tuning } from "./handles/options.js";

@@ -104,6 +104,8 @@ fn operate(target: &Target, operation: u32, sql: &str, params: Params) -> Result
         17 => target.serialize(),
         18 => target.columns(sql),
         19 => target.run(sql, params),
+        // The same, telling how far it is.
+        20 => target.backup_in_parts(Path::new(sql)),
         _ => return Err(Failure::refused(ErrorCode::Internal, "there is no such operation", None)),
     })
 }
@@ -242,7 +244,8 @@ pub(crate) fn migrate<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     host.call(env, migrating)
 }
 
-/// `batches(target, sql, params, place, form, embedded)`: the number of what goes on. With a form the batches are JSON.
+/// `batches(target, sql, params, place, timeout, form, embedded)`: the number of what goes on. The deadline is that of each batch. With a
+/// form the batches are JSON.
 pub(crate) fn batches<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (env, host) = (call.env, call.host);
     let (number, sql) = (call.number::<0>()?, call.text::<1>()?);
@@ -250,12 +253,15 @@ pub(crate) fn batches<'e>(call: &Call<'e, Host>) -> Answer<'e> {
         Ok(params) => params,
         Err(failure) => return host.failed(env, failure.of(Some(&sql))),
     };
-    let batches =
-        host.handles.get(number).as_deref().and_then(Handle::target).map(|target| target.batches(&sql, params));
+    let timeout = Duration::try_from_secs_f64(call.number::<4>()? / 1_000.0);
+    let batches = host.handles.get(number).as_deref().and_then(Handle::target).map(|target| match timeout {
+        Ok(timeout) => target.timeout(timeout).batches(&sql, params),
+        Err(_) => target.batches(&sql, params),
+    });
     let Some(mut batches) = batches else { return host.failed(env, gone()) };
     set_place(host, bindings::unbegun(&mut batches), call.number::<3>()?);
-    let batches = match call.number::<4>() {
-        Ok(form) => Handle::Json(batches, json_options(env, form, call.argument::<5>())?),
+    let batches = match call.number::<5>() {
+        Ok(form) => Handle::Json(batches, json_options(env, form, call.argument::<6>())?),
         Err(_) => Handle::Batches(batches),
     };
     env.number(host.handles.add(batches))

@@ -7,6 +7,7 @@ mod answers;
 mod blobs;
 mod calls;
 mod capi;
+mod care;
 mod codes;
 mod events;
 mod failure;
@@ -61,6 +62,10 @@ const FUNCTIONS: &[Function<Host>] = &[
     Function { name: "totalChanges", run: scopes::total_changes },
     Function { name: "release", run: calls::release },
     Function { name: "migrate", run: calls::migrate },
+    Function { name: "queryPlan", run: care::query_plan },
+    Function { name: "export", run: care::export },
+    Function { name: "checkSql", run: care::check_sql },
+    Function { name: "problems", run: care::problems },
     Function { name: "batches", run: calls::batches },
     Function { name: "live", run: calls::live },
     Function { name: "next", run: calls::next },

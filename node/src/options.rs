@@ -157,7 +157,7 @@ fn form<'e>(env: Env<'e>, name: &str, value: Value<'e>, is_duration: bool) -> Re
 }
 
 /// Returns a key: a passphrase, or the 32 bytes of the key itself.
-fn key<'e>(env: Env<'e>, given: Value<'e>) -> Result<Key, Failure> {
+pub(crate) fn key<'e>(env: Env<'e>, given: Value<'e>) -> Result<Key, Failure> {
     let no_key = || wrong("the option \"key\" must be a passphrase, or the 32 bytes of the key itself", None);
     if env.kind(given) == Kind::String {
         if !env.is_whole(given) {

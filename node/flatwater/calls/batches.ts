@@ -10,12 +10,12 @@ import { dueTurn, type Reader } from "../native/loop.js";
 import type { Trace } from "../native/tracing.js";
 import { decode, type RowForm } from "../values/rows.js";
 import { formOf, integersOf, type CallOptions, type Integers } from "./calls.js";
-import { BATCHES_OPTIONS, check } from "./given.js";
+import { check, RUN_OPTIONS } from "./given.js";
 import { InOrder } from "./order.js";
 import { Parts } from "./parts.js";
 
-/** What a result in batches takes. */
-export interface BatchesOptions extends Pick<CallOptions, "signal"> {
+/** What a result in batches takes. `timeout` is the deadline of each fetch, not of all: for that there is `AbortSignal.timeout`. */
+export interface BatchesOptions extends CallOptions {
   rows?: RowForm | undefined;
   integers?: Integers | undefined;
 }
@@ -46,7 +46,7 @@ export class Batches<T> extends Parts<T[]> {
     trace: Trace | undefined,
   ) {
     const checked = () => {
-      check(options, BATCHES_OPTIONS);
+      check(options, RUN_OPTIONS);
       return { integers: integersOf(options?.integers, integers), handle: begin() };
     };
     super(checked, options?.signal, trace);

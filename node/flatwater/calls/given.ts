@@ -17,9 +17,10 @@ export const QUERY_OPTIONS: Known = new Set([...CALL, "rows", "integers", "as"])
 export const RUN_OPTIONS: Known = new Set([...CALL, "rows", "integers"]);
 const JSON_FORM = ["arrays", "bigIntegersAsStrings", "embed"];
 export const JSON_OPTIONS: Known = new Set([...CALL, ...JSON_FORM]);
-export const JSON_BATCHES_OPTIONS: Known = new Set(["signal", ...JSON_FORM]);
-export const BATCHES_OPTIONS: Known = new Set(["signal", "rows", "integers"]);
-export const LIVE_OPTIONS: Known = new Set(["signal", "debounce", "throttle"]);
+export const LIVE_OPTIONS: Known = new Set([...CALL, "debounce", "throttle"]);
+export const CHECK_OPTIONS: Known = new Set([...CALL, "table", "quick", "database"]);
+export const BACKUP_OPTIONS: Known = new Set([...CALL, "progress"]);
+export const EXPORT_OPTIONS: Known = new Set([...CALL, "key"]);
 export const CONNECTION_OPTIONS: Known = new Set(["busyTimeout", "foreignKeys"]);
 export const MIGRATE_OPTIONS: Known = new Set([...CALL, "ignoreMissing"]);
 

@@ -10,7 +10,7 @@ import { DONE, type Reader } from "../native/loop.js";
 import type { Trace } from "../native/tracing.js";
 import { readableOf } from "./batches.js";
 import type { CallOptions } from "./calls.js";
-import { check, JSON_BATCHES_OPTIONS, switchOf } from "./given.js";
+import { check, JSON_OPTIONS, switchOf } from "./given.js";
 import { Parts } from "./parts.js";
 
 const ARRAYS = 1;
@@ -45,7 +45,7 @@ class Documents extends Parts<Buffer> {
   /** @internal */
   constructor(begin: () => number, options: JsonOptions | undefined, trace: Trace | undefined) {
     const checked = () => {
-      check(options, JSON_BATCHES_OPTIONS);
+      check(options, JSON_OPTIONS);
       return { integers: 0, handle: begin() };
     };
     super(checked, options?.signal, trace);

@@ -18,15 +18,16 @@ import { InOrder } from "./order.js";
 class Ends implements Cancels {
   private cancel: (() => void) | undefined;
   private isOver = false;
+  private given: { reason: unknown } | undefined;
 
   constructor(private readonly signal: AbortSignal | undefined) {}
 
   get aborted(): boolean {
-    return this.isOver || this.signal?.aborted === true;
+    return this.isOver || this.given !== undefined || this.signal?.aborted === true;
   }
 
   get reason(): unknown {
-    return this.signal?.reason;
+    return this.given === undefined ? this.signal?.reason : this.given.reason;
   }
 
   addEventListener(_: "abort", cancel: () => void): void {
@@ -45,6 +46,11 @@ class Ends implements Cancels {
 
   end(): void {
     this.isOver = true;
+    this.cancel?.();
+  }
+
+  giveUp(reason: unknown): void {
+    this.given ??= { reason };
     this.cancel?.();
   }
 }
@@ -126,6 +132,11 @@ export abstract class Parts<T> implements AsyncIterableIterator<T> {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.close();
+  }
+
+  /** Gives up the part that is awaited, with this error. @internal */
+  protected giveUp(reason: unknown): void {
+    this.ends.giveUp(reason);
   }
 
   /** @internal */

@@ -8,11 +8,21 @@
 import { INTEGERS, integersOf, nothing, number, textOf, timeoutOf, valuesOf, value } from "../calls/calls.js";
 import type { CallOptions, Integers, Statement } from "../calls/calls.js";
 import { refused } from "../calls/calls.js";
-import { MIGRATE_OPTIONS, switchOf } from "../calls/given.js";
-import { native } from "../native/addon.js";
+import { progressReader, type BackupOptions } from "../calls/backup.js";
+import { IntegrityCheck, type CheckOptions } from "../calls/check.js";
+import {
+  BACKUP_OPTIONS,
+  CALL_OPTIONS,
+  check,
+  CHECK_OPTIONS,
+  EXPORT_OPTIONS,
+  MIGRATE_OPTIONS,
+  switchOf,
+} from "../calls/given.js";
+import { native, type Answer } from "../native/addon.js";
 import { FlatwaterError, misuse, whole } from "../native/errors.js";
 import { place } from "../native/flow.js";
-import { cells, settle } from "../native/loop.js";
+import { cells, settle, type Reader } from "../native/loop.js";
 import { debug, Origin } from "../native/tracing.js";
 import { unused } from "../native/unused.js";
 import { copiedRow } from "../values/copied.js";
@@ -33,6 +43,7 @@ const VACUUM = 14;
 const VACUUM_INTO = 15;
 const INCREMENTAL_VACUUM = 16;
 const SERIALIZE = 17;
+const BACKUP_TOLD = 20;
 
 /** How much of the WAL a checkpoint waits for, as in SQLite. */
 export type CheckpointMode = "passive" | "full" | "restart" | "truncate";
@@ -43,6 +54,11 @@ export interface CheckpointInfo {
   frames: number;
   /** How many of them are in the database. */
   copied: number;
+}
+
+export interface ExportOptions extends CallOptions {
+  /** A passphrase, or the 32 bytes of the key itself. Without one the copy is plain. */
+  key?: string | Uint8Array | undefined;
 }
 
 export interface MigrateOptions extends CallOptions {
@@ -148,9 +164,60 @@ export class Database extends Session {
     ) as Promise<string[]>;
   }
 
-  /** Copies the database to a new file, while it is used. */
-  backup(path: string, options?: CallOptions): Promise<void> {
-    return this.copy(BACKUP, path, options);
+  /**
+   * Copies the database into a new file, as of one point in time, while it is used. The file gets its name when it is complete and synced,
+   * and overwrites nothing; a backup that fails or is given up leaves no file.
+   */
+  backup(path: string, options?: BackupOptions): Promise<void> {
+    try {
+      check(options, BACKUP_OPTIONS);
+      if (options?.progress === undefined) {
+        return this.copy(BACKUP, path, options);
+      }
+      const { progress, ...others } = options;
+      return this.copy(BACKUP_TOLD, path, others, progressReader(progress));
+    } catch (error) {
+      return refused(error);
+    }
+  }
+
+  /**
+   * Copies the database into a new file that is encrypted with `key`, or into a plain one without: to encrypt or decrypt a database. It
+   * needs a build with encryption, and is refused by this one.
+   */
+  export(path: string, options?: ExportOptions): Promise<void> {
+    return this.attempt("export", undefined, options, EXPORT_OPTIONS, nothing, () =>
+      native.export(this.handle, pathOf(path), options?.key, timeoutOf(options), place()),
+    );
+  }
+
+  /**
+   * Yields what is wrong with the database: a sentence for each problem, at most 10,000. Foreign keys are not checked. Reads and writes
+   * continue, but the WAL cannot start over meanwhile: check a large database table by table.
+   */
+  integrityCheck(options: CheckOptions = {}): IntegrityCheck {
+    const { table, database, signal, timeout } = options ?? {};
+    const sql = () => {
+      check(options, CHECK_OPTIONS);
+      for (const name of [table, database]) {
+        if (name !== undefined && typeof name !== "string") {
+          throw misuse("table and database must be names");
+        }
+      }
+      return native.checkSql(whole(database ?? "main", "the name"), table, switchOf(options, "quick"));
+    };
+    return new IntegrityCheck(this.inBatches("integrityCheck", sql, undefined, { signal, timeout, rows: "array" }));
+  }
+
+  /**
+   * Resolves with how SQLite would run a statement: the rows of EXPLAIN QUERY PLAN as lines, indented as a tree. It does not run, and its
+   * parameters need no values.
+   */
+  queryPlan(sql: string, options?: CallOptions): Promise<string> {
+    const reader = { end: (plan: Answer) => String(plan) };
+    return this.attempt("queryPlan", sql, options, CALL_OPTIONS, reader, () =>
+      native.queryPlan(this.handle, textOf(sql), timeoutOf(options), place()),
+    );
   }
 
   /** Copies the WAL into the database file, and resolves with the frames in the WAL and those of them that are copied. */
@@ -172,11 +239,17 @@ export class Database extends Session {
     return this.copy(VACUUM_INTO, path, options);
   }
 
-  private copy(operation: number, path: string, options: CallOptions | undefined): Promise<void> {
-    if (typeof path !== "string" || !path.isWellFormed()) {
-      return refused(misuse("the path must be a string without halves of surrogate pairs"));
+  private copy(
+    operation: number,
+    path: string,
+    options: CallOptions | undefined,
+    reader: Reader<void> = nothing,
+  ): Promise<void> {
+    try {
+      return this.perform(operation, pathOf(path), undefined, options, reader);
+    } catch (error) {
+      return refused(error);
     }
-    return this.perform(operation, path, undefined, options, nothing);
   }
 
   /** Gives back at most so many free pages, and resolves with their number. It needs `autoVacuum: "incremental"`. */
@@ -210,6 +283,13 @@ export class Database extends Session {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
+}
+
+function pathOf(path: string): string {
+  if (typeof path !== "string" || !path.isWellFormed()) {
+    throw misuse("the path must be a string without halves of surrogate pairs");
+  }
+  return path;
 }
 
 /**

@@ -5,17 +5,18 @@
  * runs again, which the engine decides.
  */
 
-import { textOf, valuesOf, type CallOptions, type Statement } from "../calls/calls.js";
+import { textOf, timeoutOf, valuesOf, type CallOptions, type Statement } from "../calls/calls.js";
 import { check, LIVE_OPTIONS, timeOf } from "../calls/given.js";
 import { Parts } from "../calls/parts.js";
 import { native } from "../native/addon.js";
+import { tooLate } from "../native/errors.js";
 import { cells, type Reader } from "../native/loop.js";
 import { decode, LIST } from "../values/rows.js";
 import type { Params } from "../values/sql.js";
 import type { Row } from "./session.js";
 
-/** How often results are delivered. */
-export interface LiveOptions extends Pick<CallOptions, "signal"> {
+/** How often results are delivered. `timeout` is the deadline of the first one; a change may be long in coming. */
+export interface LiveOptions extends CallOptions {
   /** Wait until there were no changes for so many milliseconds. */
   debounce?: number | undefined;
   /** At most one result in so many milliseconds. */
@@ -92,9 +93,24 @@ abstract class LiveParts<T> extends Parts<T> {
   constructor(begin: () => number, integers: number, options: LiveOptions) {
     const checked = () => {
       check(options, LIVE_OPTIONS);
+      timeoutOf(options);
       return { handle: begin(), integers };
     };
     super(checked, options?.signal);
+    this.timeout = options?.timeout;
+  }
+
+  /** The deadline of the first result. */
+  private timeout: number | undefined;
+
+  override next(): Promise<IteratorResult<T, undefined>> {
+    const { timeout } = this;
+    if (timeout === undefined) {
+      return super.next();
+    }
+    this.timeout = undefined;
+    const late = setTimeout(() => this.giveUp(tooLate("the first result of the live query", timeout)), timeout);
+    return super.next().finally(() => clearTimeout(late));
   }
 }
 

@@ -54,6 +54,7 @@ const OPERATIONS = [
   ...["", "", "begin", "snapshot", "backup", "checkpoint", "vacuum", "vacuumInto", "incrementalVacuum", "serialize"],
   "columns",
   "run",
+  "backup",
 ];
 /** Those whose text is SQL. */
 const HAVE_SQL = new Set([EXECUTE, QUERY, OPTIONAL, ONE, VALUE, OPTIONAL_VALUE, SCRIPT, 7, 18, RUN]);
@@ -178,24 +179,25 @@ export abstract class Session {
 
   /**
    * The same as a stream of bytes, in bounded memory: `new Response(db.streamJson("SELECT * FROM notes"))`. An error ends the stream,
-   * and what was read before it is then a part of a document.
+   * and what was read before it is then a part of a document. `timeout` is the deadline of each fetch.
    */
-  streamJson(
-    statement: Statement,
-    params?: Params,
-    options?: Omit<JsonOptions, "timeout">,
-  ): ReadableStream<Uint8Array> {
+  streamJson(statement: Statement, params?: Params, options?: JsonOptions): ReadableStream<Uint8Array> {
     const begin = () => {
       const [form, embedded] = [formOfJson(options), embeddedOf(options)];
       const values = valuesOf(statement, params);
-      return native.batches(this.handle, textOf(statement), values, place(), form, embedded);
+      return native.batches(this.handle, textOf(statement), values, place(), timeoutOf(options), form, embedded);
     };
     return jsonStream(begin, options, isTraced() ? this.trace("streamJson", statement) : undefined);
   }
 
   /** Yields the rows in arrays, as they are needed. Leaving the loop frees the connection. */
   batches<T = Row>(statement: Statement, params?: Params, options?: BatchesOptions): Batches<T> {
-    return this.inBatches<T>(statement, () => params, options);
+    return this.inBatches<T>(
+      "batches",
+      () => statement,
+      () => params,
+      options,
+    );
   }
 
   /** Yields the rows, one by one. Leaving the loop frees the connection. */
@@ -203,14 +205,19 @@ export abstract class Session {
     return this.batches<T>(statement, params, options).rows();
   }
 
-  /** What is wrong with the parameters is told by the first batch. @internal */
+  /** What is wrong with the statement and the parameters is told by the first batch. @internal */
   protected inBatches<T>(
-    statement: Statement,
-    params: () => Params | undefined,
+    operation: string,
+    statement: () => Statement,
+    params: (() => Params | undefined) | undefined,
     options: BatchesOptions | undefined,
   ): Batches<T> {
-    const begin = () => native.batches(this.handle, textOf(statement), valuesOf(statement, params()), place());
-    return new Batches<T>(begin, this.integers, options, isTraced() ? this.trace("batches", statement) : undefined);
+    const begin = () => {
+      const sql = statement();
+      return native.batches(this.handle, textOf(sql), valuesOf(sql, params?.()), place(), timeoutOf(options));
+    };
+    const trace = isTraced() ? this.trace(operation, operation === "batches" ? statement() : undefined) : undefined;
+    return new Batches<T>(begin, this.integers, options, trace);
   }
 
   /** Opens a text or a blob of one row, to read and write it in parts. */

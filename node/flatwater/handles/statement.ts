@@ -73,7 +73,12 @@ export class PreparedStatement<T = Record<string, unknown>> {
 
   /** Yields the rows, one by one. */
   iterate(...params: Bound): RowStream<T> {
-    const batches = this.on["inBatches"](this.source, () => this.params(params), this.options());
+    const batches = this.on["inBatches"](
+      "batches",
+      () => this.source,
+      () => this.params(params),
+      this.options(),
+    );
     return new RowStream<T>(batches, this.isPlucked);
   }
 

@@ -88,11 +88,16 @@ export interface Native {
   totalChanges(connection: number): number;
   release(handle: number): number;
   migrate(target: number, migrations: unknown, ignores: boolean, timeout: number, place: number): Answer;
+  queryPlan(database: number, sql: string, timeout: number, place: number): Answer;
+  export(database: number, path: string, key: unknown, timeout: number, place: number): Answer;
+  checkSql(name: string, table: string | undefined, quick: boolean): string;
+  problems(row: string): string[];
   batches(
     target: number,
     sql: string,
     params: unknown,
     place: number,
+    timeout: number,
     form?: number,
     embedded?: readonly string[],
   ): number;

@@ -110,6 +110,12 @@ export function outcomeUnknown(reason: unknown, milliseconds: number): Flatwater
   return error;
 }
 
+/** An error of what was not there in time. */
+export function tooLate(what: string, milliseconds: number): FlatwaterError {
+  const message = `${what} was not there within ${milliseconds} ms`;
+  return new FlatwaterError({ message, kind: "timeout", code: codeOf("deadline"), applied: "no", retryable: true });
+}
+
 /** The code of a name on the page "Error codes". */
 export function codeOf(name: string): string {
   return `FLATWATER_${name.toUpperCase()}`;

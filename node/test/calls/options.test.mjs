@@ -24,9 +24,9 @@ test("an option that does not exist is answered with the nearest one, or with wh
   await refused(() => db.transaction(async () => {}, { timout: 1 }), /did you mean "timeout"/);
   await refused(() => db.snapshot({ timout: 1 }), /did you mean "timeout"/);
   await refused(() => db.migrate([], { ignoremissing: true }), /did you mean "ignoreMissing"/);
-  await refused(() => db.backup("b.db", { progress: 1 }), /there is no option "progress"/);
+  await refused(() => db.backup("b.db", { progres: 1 }), /did you mean "progress"/);
   await refused(() => db.openBlob("t", "a", 1, { timout: 1 }), /did you mean "timeout"/);
-  await refused(() => db.batches("SELECT 1", [], { timeout: 1 }).next(), /there are: signal, rows, integers/);
+  await refused(() => db.batches("SELECT 1", [], { timout: 1 }).next(), /did you mean "timeout"/);
   await refused(() => db.live("SELECT 1", [], { debouce: 1 }).next(), /did you mean "debounce"/);
   await refused(() => db.live("SELECT 1", [], { throtle: 1 }).changes().next(), /did you mean "throttle"/);
   await refused(() => db.liveGroup(["SELECT 1"], { throtle: 1 }).next(), /did you mean "throttle"/);

@@ -12,7 +12,7 @@ use crate::api::call::Call;
 use crate::api::database::Database;
 use crate::api::session::Session;
 use crate::connection::exclusive::copy::Copy;
-use crate::connection::exclusive::copy_target::Target;
+use crate::connection::exclusive::copy_target::{Report, Target};
 use crate::migrations::Migrations;
 use crate::options::Key;
 use crate::workers::Answer;
@@ -257,6 +257,11 @@ fn first_number(result: &RunResult) -> Result<u64> {
 
 pub(crate) fn backup(of: &Session, path: &Path) -> Call<()> {
     copy(of, "backup", Target::new(path).map(Copy::Pages))
+}
+
+/// The same, which reports how far it is.
+pub(crate) fn backup_reported(of: &Session, path: &Path, report: Report) -> Call<()> {
+    copy(of, "backup", Target::new(path).map(|target| Copy::Pages(target.reporting(report))))
 }
 
 pub(crate) fn vacuum_into(of: &Session, path: &Path) -> Call<()> {

@@ -41,6 +41,7 @@ use crate::events::statement_event::{Listener, StatementEvent};
 use crate::migrations::Migrations;
 use crate::options::{JsonOptions, Key, Options};
 pub use crate::queue::reply::Mailbox;
+use crate::queue::reply::Parts;
 use crate::workers::work::{self, Wanted};
 use flatwater_base::error::Error;
 pub use flatwater_base::error::hint::Name;
@@ -162,6 +163,22 @@ impl Target {
         let parts = Arc::default();
         let work = self.0.read(&sql, params, Wanted::Parts(Arc::clone(&parts)));
         FrontCall::from(self.0.call(operation, work, |answer, _| answer.rows())).in_parts(parts)
+    }
+
+    /// A backup that hands over how far it is, as parts: rows of the number of its pages, and of those that are left. Only the newest is
+    /// kept until it is taken.
+    pub fn backup_in_parts(&self, path: &Path) -> FrontCall {
+        let parts = Arc::<Parts<Rows>>::default();
+        let reported = Arc::clone(&parts);
+        let report = move |total: usize, left: usize| {
+            let mut pages = Params::default();
+            for count in [total, left] {
+                // A number of pages has at most 32 bits.
+                let _ = pages.push(count as i64);
+            }
+            reported.replace(rows_of(["total", "left"].map(Into::into).to_vec(), pages));
+        };
+        FrontCall::from(maintenance::backup_reported(&self.0, path, Box::new(report))).in_parts(parts)
     }
 
     pub fn query_json(&self, sql: &str, params: Params, options: JsonOptions) -> FrontCall {

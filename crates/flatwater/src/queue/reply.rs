@@ -265,6 +265,13 @@ impl<T: Send + 'static> Parts<T> {
         wake(waiter);
     }
 
+    /// Hands a part over in place of those that were not taken.
+    pub(crate) fn replace(&self, part: T) {
+        let before = std::mem::take(&mut lock(&self.0).parts);
+        drop(before);
+        self.hand_over(part);
+    }
+
     /// Takes the next part. If there is none and a mailbox is given, the mailbox is told of the next one.
     pub(crate) fn take(&self, mailbox: Option<(&std::sync::Arc<dyn Mailbox>, u64)>) -> Option<T> {
         let waiter = mailbox.map(|(mailbox, token)| Waiter::Call(mailbox.clone(), token));

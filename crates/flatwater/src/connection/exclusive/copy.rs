@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use flatwater_sqlite::{Interrupt, set_key};
-use rusqlite::backup::{Backup, StepResult};
+use rusqlite::backup::{Backup, Progress, StepResult};
 use rusqlite::{OpenFlags, ffi};
 use tempfile::NamedTempFile;
 
@@ -106,7 +106,7 @@ fn bytes(connection: &mut EngineConnection, ends: &Arc<dyn Interrupt>) -> Result
         error => error,
     };
     let mut copy = rusqlite::Connection::open_in_memory().map_err(failed)?;
-    copy_pages(connection.sqlite.rusqlite(), &mut copy, &**ends, failed, |_| Ok(()))?;
+    copy_pages(connection.sqlite.rusqlite(), &mut copy, &**ends, failed, |_, _| Ok(()))?;
     let mut bytes = copy.serialize("main").map_err(failed)?.to_vec();
     in_rollback_mode(&mut bytes);
     Ok(bytes)
@@ -144,9 +144,15 @@ fn copy_into(
     }
     // A file that is not whole is removed, so nothing has to be undone in it.
     copy.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF").map_err(failed)?;
-    copy_pages(source, &mut copy, ends, failed, |step| match step % SYNC_STEPS {
-        0 => file.as_file().sync_data().map_err(|error| target.failed("synced", &error)),
-        _ => Ok(()),
+    copy_pages(source, &mut copy, ends, failed, |step, progress| {
+        if let Some(report) = &target.report {
+            let pages = |count: i32| usize::try_from(count).unwrap_or(0);
+            report(pages(progress.pagecount), pages(progress.remaining));
+        }
+        match step % SYNC_STEPS {
+            0 => file.as_file().sync_data().map_err(|error| target.failed("synced", &error)),
+            _ => Ok(()),
+        }
     })?;
     // A VFS may keep its files elsewhere, in memory for instance.
     match file.as_file().metadata() {
@@ -161,20 +167,20 @@ fn copy_into(
 }
 
 /// Copies all pages, without a pause between the steps: the transaction is open, so SQLite never begins anew. `after`
-/// is called with the number of each step but the last.
+/// is called with the number of each step.
 fn copy_pages(
     source: &rusqlite::Connection,
     copy: &mut rusqlite::Connection,
     ends: &dyn Interrupt,
     failed: impl Fn(rusqlite::Error) -> Error,
-    mut after: impl FnMut(usize) -> Result<()>,
+    mut after: impl FnMut(usize, Progress) -> Result<()>,
 ) -> Result<()> {
     let backup = Backup::new(source, copy).map_err(&failed)?;
     for step in 1.. {
         stop(ends)?;
         match backup.step(STEP_PAGES).map_err(&failed)? {
-            StepResult::Done => break,
-            StepResult::More => after(step)?,
+            StepResult::Done => return after(step, backup.progress()),
+            StepResult::More => after(step, backup.progress())?,
             _ => {
                 return Err(Error::new(
                     ErrorCode::Internal,

@@ -21,11 +21,15 @@ use flatwater_base::error::{Error, ErrorCode, ErrorKind, Result};
 /// a copy named `app.db-journal` for what undoes a commit of `app.db`, and delete it; and Flatwater's own.
 const SIDE_FILES: [&str; 4] = ["-journal", "-wal", "-shm", "-turn"];
 
-/// The file that a backup makes, by its absolute path, and its key.
+/// The file that a backup makes, by its absolute path, its key, and who learns how far it is.
 pub(crate) struct Target {
     pub(super) path: PathBuf,
     pub(super) key: CopyKey,
+    pub(super) report: Option<Report>,
 }
+
+/// Called after each step of a copy of pages, on the thread that copies, with how many pages there are and are left.
+pub(crate) type Report = Box<dyn Fn(usize, usize) + Send>;
 
 /// The key of a copy.
 pub(super) enum CopyKey {
@@ -70,8 +74,13 @@ impl Target {
         }
         let absolute = std::path::absolute(path);
         absolute
-            .map(|path| Self { path, key })
+            .map(|path| Self { path, key, report: None })
             .map_err(|error| Error::new(ErrorCode::System, format!("the current directory cannot be read: {error}")))
+    }
+
+    /// The same, which reports how far it is.
+    pub(crate) fn reporting(self, report: Report) -> Self {
+        Self { report: Some(report), ..self }
     }
 
     fn directory(&self) -> &Path {
