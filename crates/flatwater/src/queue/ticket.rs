@@ -252,6 +252,12 @@ pub(crate) fn left_request() -> Error {
     Error::new(ErrorCode::GivenUp, "the caller cancelled the call, and it was rolled back")
 }
 
+/// The error of a read that was cut off.
+pub(crate) fn blocked_restart() -> Error {
+    Error::new(ErrorCode::ReadLimit, "the read blocked a restart of the WAL for too long and was ended")
+        .with_hint(hint!["read less at once, or raise " ReadLimit])
+}
+
 impl Ticket {
     /// Turns an interrupted or locked-out request's error into that of a caller who left, or into a timeout if the deadline
     /// passed, and adds a hint about locks.
@@ -272,9 +278,7 @@ impl Ticket {
                 of_same_text(timed_out("the deadline of the call passed", TimeoutEffect::No))
             }
             ErrorKind::Cancelled if self.cut_off.load(Ordering::Acquire) => {
-                let message = "the read blocked a restart of the WAL for too long and was ended";
-                of_same_text(Error::new(ErrorCode::ReadLimit, message))
-                    .with_hint(hint!["read less at once, or raise " ReadLimit])
+                of_same_text(blocked_restart())
             }
             ErrorKind::Busy => {
                 error.with_hint(hint!["another process or connection held the lock for longer than " BusyTimeout])

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::ReadersShared;
 use super::reader::Reader;
-use crate::queue::ticket::Ticket;
+use crate::queue::ticket::{Ticket, blocked_restart};
 use crate::workers::kept::inbox::{self, End, Inbox, Posted};
 use crate::workers::request::Request;
 use flatwater_base::error::hint::hint;
@@ -51,10 +51,7 @@ pub(super) fn ended(end: &End) -> Error {
             Error::new(ErrorCode::SnapshotAge, format!("the snapshot was ended because it was open for {limit:?}"))
                 .with_hint(hint!["open another one, or raise " SnapshotAge])
         }
-        End::CutOff => {
-            Error::new(ErrorCode::ReadLimit, "the read blocked a restart of the WAL for too long and was ended")
-                .with_hint(hint!["read less at once, or raise " ReadLimit])
-        }
+        End::CutOff => blocked_restart(),
         End::Lost(error) => {
             Error::new(ErrorCode::Lost, format!("the snapshot was lost to an earlier error: {}", error.message()))
                 .with_hint("open another one")
