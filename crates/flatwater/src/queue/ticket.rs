@@ -209,7 +209,7 @@ impl Ticket {
     /// The error for a closure that failed: if the deadline passed meanwhile, that is the cause which the caller gets.
     pub(crate) fn closure_failed(&self) -> Result<(), Error> {
         if self.is_past_deadline() {
-            return Err(timed_out("the deadline of the call passed", TimeoutEffect::No));
+            return Err(late(TimeoutEffect::No));
         }
         Ok(())
     }
@@ -252,6 +252,11 @@ pub(crate) fn left_request() -> Error {
     Error::new(ErrorCode::GivenUp, "the caller cancelled the call, and it was rolled back")
 }
 
+/// The error of a request whose deadline passed while it ran, or between two of its steps.
+pub(crate) fn late(applied: TimeoutEffect) -> Error {
+    timed_out("the deadline of the call passed", applied)
+}
+
 /// The error of a read that was cut off.
 pub(crate) fn blocked_restart() -> Error {
     Error::new(ErrorCode::ReadLimit, "the read blocked a restart of the WAL for too long and was ended")
@@ -275,7 +280,7 @@ impl Ticket {
                 of_same_text(left_request())
             }
             ErrorKind::Cancelled | ErrorKind::Busy if self.is_past_deadline() => {
-                of_same_text(timed_out("the deadline of the call passed", TimeoutEffect::No))
+                of_same_text(late(TimeoutEffect::No))
             }
             ErrorKind::Cancelled if self.cut_off.load(Ordering::Acquire) => {
                 of_same_text(blocked_restart())

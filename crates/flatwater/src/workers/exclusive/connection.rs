@@ -12,7 +12,7 @@ use std::time::Instant;
 use crate::connection::exclusive::lend::{self, Remains};
 use crate::connection::exclusive::migration::enforce_foreign_keys;
 use crate::connection::repair::exclusive_policy;
-use crate::queue::ticket::Ticket;
+use crate::queue::ticket::{Ticket, late};
 use crate::workers::Answer;
 use crate::workers::user_closures::{ExclusiveClosure, Returned};
 use crate::workers::writer::WriterShared;
@@ -25,7 +25,7 @@ use crate::workers::writer::interrupts::ends;
 use crate::workers::writer::known_schema::relearn_schema;
 use crate::workers::writer::writer_connection::WriterConnection;
 use flatwater_base::error::cause::panicked;
-use flatwater_base::error::{Error, ErrorCode, ErrorKind, Result, TimeoutEffect, timed_out};
+use flatwater_base::error::{Error, ErrorCode, ErrorKind, Result, TimeoutEffect};
 
 /// Runs a closure with the exclusive connection.
 pub(crate) fn with_connection(
@@ -60,7 +60,7 @@ fn answer(ran: std::thread::Result<Returned>, left: &Remains, ticket: &Ticket, c
         Err(panic) => Err(panicked(&*panic).with_hint(STAYS)),
         Ok(returned) if !returned.is_ok && ticket.is_past_deadline() => {
             let applied = if committed || left.may_have_phantom { TimeoutEffect::Unknown } else { TimeoutEffect::No };
-            Err(timed_out("the deadline of the call passed", applied))
+            Err(late(applied))
         }
         Ok(returned) if returned.is_ok && left.transaction => {
             Err(Error::new(ErrorCode::LeftTransaction, "the closure left a transaction open, which was rolled back")

@@ -19,7 +19,7 @@ use crate::connection::exclusive::migration::{
 use crate::connection::repair::exclusive_policy;
 use crate::connection::run::failures::explain_write;
 use crate::migrations::{ForeignKeyCheck, Migrations, Step, next};
-use crate::queue::ticket::{Ticket, left_request};
+use crate::queue::ticket::{Ticket, late, left_request};
 use crate::workers::Answer;
 use crate::workers::writer::WriterShared;
 use crate::workers::writer::commit::{commit, settle};
@@ -94,7 +94,7 @@ impl<'a> Migration<'a> {
         let error = self.shared.ended(self.ticket.timed(error), self.ticket);
         match (error.kind(), done) {
             (_, []) => error,
-            (ErrorKind::Timeout, _) => timed_out("the deadline of the call passed", TimeoutEffect::Unknown),
+            (ErrorKind::Timeout, _) => late(TimeoutEffect::Unknown),
             _ => error.with_hint("the migrations before it are applied"),
         }
     }
@@ -102,7 +102,7 @@ impl<'a> Migration<'a> {
     /// Applies the next step, if there is one.
     fn one(&self, writer: &mut WriterConnection) -> Result<Option<&'a Step>> {
         if self.ticket.is_past_deadline() {
-            return Err(timed_out("the deadline of the call passed", TimeoutEffect::No));
+            return Err(late(TimeoutEffect::No));
         }
         if self.ticket.is_interrupted() {
             return Err(left_request());
