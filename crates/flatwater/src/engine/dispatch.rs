@@ -95,9 +95,10 @@ impl Caller {
         opening: Option<&Opening>,
     ) -> Result<Submitted> {
         let inside_body = self.options.inside_body || is_inside(self.handle.id());
+        let is = work.describe();
         let is_in_line = match route {
             Route::Writer(_) => true,
-            Route::Server(_) => !work.describe().only_reads(),
+            Route::Server(_) => !is.only_reads(),
             _ => false,
         };
         if inside_body && is_in_line {
@@ -105,7 +106,7 @@ impl Caller {
         }
         let (promise, reply) = reply();
         let mut options = CallOptions { inside_body, ..self.options };
-        if work.describe().undoes() {
+        if is.undoes() {
             options.time = options.time.without_deadline();
         }
         let mut ticket = Ticket::new(options, Instant::now());
@@ -115,7 +116,6 @@ impl Caller {
         if let Some(opening) = opening {
             opening.waits_for(&ticket, Box::new(reply.nudge()));
         }
-        let is = work.describe();
         let mut request = Request::new(ticket.clone(), work, promise);
         request.had_active_writes =
             self.handle.engine().and_then(|engine| engine.writer.as_ref()).is_some_and(TakesOver::is_active);
@@ -219,7 +219,8 @@ impl Engine {
             return rows_inline(&self.context, route, work, bytes, options);
         }
         // Begins or ends a transaction, does a step with a savepoint of one, or begins a snapshot.
-        let is_bracket = work.describe().is_bracket();
+        let is = work.describe();
+        let is_bracket = is.is_bracket();
         let text = if is_bracket { None } else { work.statement() };
         let permitted = match text {
             // A transaction shares no commit, so whether groups are cheaper is no question for it.
@@ -250,7 +251,7 @@ impl Engine {
             text.inspect(|(text, _)| text.backoff.tried(run));
             match route {
                 Route::Readers(_) if !is_bracket => self.context.recorder.tried_to_read(run),
-                _ => self.context.recorder.tried(work.describe().kind, !work.describe().only_reads(), run),
+                _ => self.context.recorder.tried(is.kind, !is.only_reads(), run),
             }
         })
     }
