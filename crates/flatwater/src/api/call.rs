@@ -58,7 +58,7 @@ impl<T, E: From<Error>> Call<T, E> {
     /// [`Options::busy_timeout`](crate::Options::busy_timeout), nor on `close`, which has
     /// [`Options::close_wait`](crate::Options::close_wait).
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.pending.set_option(|options| options.time = options.time.with_timeout(Some(timeout)));
+        self.pending.set_option(|options| options.set_timeout(timeout));
         self
     }
 

@@ -71,7 +71,7 @@ impl Database {
     #[doc(alias = "timeout")]
     #[must_use]
     pub fn with_timeout(&self, timeout: Duration) -> Self {
-        of(self, with_options(&self.session, |options| options.time = options.time.with_timeout(Some(timeout))))
+        of(self, with_options(&self.session, |options| options.set_timeout(timeout)))
     }
 
     /// Returns a handle whose calls fail with `Timeout` if they do not finish by then, however many they are: one deadline for

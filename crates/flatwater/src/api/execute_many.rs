@@ -63,7 +63,7 @@ impl<I: Iterator<Item: IntoParams>> ExecuteMany<I> {
     /// Sets the deadline of this call, counted from when it has the last row of parameters. See [`Call::timeout`].
     #[must_use = "a call begins when it is awaited"]
     pub fn timeout(self, timeout: Duration) -> Self {
-        self.with_option(|options| options.time = options.time.with_timeout(Some(timeout)))
+        self.with_option(|options| options.set_timeout(timeout))
     }
 
     /// Sends the rows to the writer's thread even if they are known to be short. See [`Call::never_inline`].

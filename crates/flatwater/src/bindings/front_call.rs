@@ -171,7 +171,7 @@ impl FrontCall {
 
     /// See [`Call::timeout`].
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.call.set_option(|options| options.time = options.time.with_timeout(Some(timeout)));
+        self.call.set_option(|options| options.set_timeout(timeout));
         self
     }
 

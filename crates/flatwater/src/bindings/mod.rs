@@ -117,7 +117,7 @@ impl Target {
 
     /// The same, whose calls have a deadline.
     pub fn timeout(&self, timeout: Duration) -> Self {
-        Self(with_options(&self.0, |options| options.time = options.time.with_timeout(Some(timeout))))
+        Self(with_options(&self.0, |options| options.set_timeout(timeout)))
     }
 
     /// The same, whose `execute_many` and `batch` keep what is before a row or a statement that fails, in a transaction or on a

@@ -64,7 +64,7 @@ pub fn share(session: &Session) -> Session {
 
 /// The same, whose calls have this time.
 pub fn with_timeout(session: &Session, timeout: Duration) -> Session {
-    with_options(session, |options| options.time = options.time.with_timeout(Some(timeout)))
+    with_options(session, |options| options.set_timeout(timeout))
 }
 
 /// The same, whose calls end by then.

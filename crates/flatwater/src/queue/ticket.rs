@@ -59,6 +59,11 @@ impl CallOptions {
     pub(crate) fn within(timeout: Option<Duration>) -> Self {
         Self { time: TimeLimit::default().with_timeout(timeout), ..Self::default() }
     }
+
+    /// Sets how long the call may take from its beginning.
+    pub(crate) fn set_timeout(&mut self, timeout: Duration) {
+        self.time = self.time.with_timeout(Some(timeout));
+    }
 }
 
 const WAITING: u8 = 0;
