@@ -12,7 +12,7 @@ use std::time::Instant;
 use flatwater_sqlite::{Discard, Sink, Sqlite, SqliteError};
 use rusqlite::ffi;
 
-use super::failures::{explain, explain_write, too_large};
+use super::failures::{explain, explain_write, name_constraint, too_large};
 use super::statement_cache::CachedStatement;
 use crate::connection::EngineConnection;
 use crate::options::JsonOptions;
@@ -55,6 +55,25 @@ pub(crate) enum Bounds {
     /// An inline run: what does not end by itself ends at `end`, if there is one; more than `rows` rows, or `bytes` bytes of
     /// JSON, are a failure of a read.
     Inline { end: Option<Instant>, rows: usize, bytes: usize },
+}
+
+impl Bounds {
+    /// The error of a run in these bounds. After an inline run that fails a worker runs the statement again, unless there is no place
+    /// to run it in any more (`short::run`).
+    #[cold]
+    pub(super) fn explain(
+        self,
+        sqlite: &Sqlite,
+        error: flatwater_sqlite::Error,
+        statement: &CachedStatement,
+        params: ParamRow<'_>,
+    ) -> Error {
+        let (mut error, writes) = (explain(sqlite, error, statement, params), &statement.class.writes);
+        if matches!(self, Self::Armed) {
+            error = name_constraint(sqlite, error, writes);
+        }
+        explain_write(sqlite, error, writes)
+    }
 }
 
 /// The result of a run.
@@ -191,9 +210,7 @@ impl EngineConnection {
             Bounds::Inline { .. } => self.sqlite.statement(statement.id).run_once(&params, sink),
         };
         self.recording.note(&self.sqlite, statement);
-        stepped.map_err(|error| {
-            explain_write(&self.sqlite, explain(&self.sqlite, error, statement, params), &statement.class.writes)
-        })
+        stepped.map_err(|error| bounds.explain(&self.sqlite, error, statement, params))
     }
 }
 

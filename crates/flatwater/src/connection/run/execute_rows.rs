@@ -12,7 +12,6 @@ use std::time::Instant;
 use flatwater_sqlite::Sqlite;
 
 use super::execute::{Bounds, Output, RowidBefore, StatementRun, output_of, result_of};
-use super::failures::{explain, explain_write};
 use super::prepare::is_kept;
 use super::statement_cache::CachedStatement;
 use crate::connection::EngineConnection;
@@ -48,7 +47,7 @@ impl EngineConnection {
                 return Ok(());
             }
             if matches!(output, Output::Nothing) {
-                return self.run_rows(statement, rows, each, is_the_same);
+                return self.run_rows(statement, Bounds::Armed, rows, each, is_the_same);
             }
         }
         Ok(())
@@ -69,13 +68,13 @@ impl EngineConnection {
             !is_late.get()
         });
         let output = output_of(statement);
+        let bounds = Bounds::Inline { end: Some(end), rows: usize::MAX, bytes };
         if matches!(output, Output::Nothing) {
             let before = self.sqlite.hooks().authorizer.set_policy(policy::nothing);
-            let ran = self.run_rows(statement, &mut rows, each, |_| ControlFlow::Continue(()));
+            let ran = self.run_rows(statement, bounds, &mut rows, each, |_| ControlFlow::Continue(()));
             self.sqlite.hooks().authorizer.set_policy(before);
             ran?;
         } else {
-            let bounds = Bounds::Inline { end: Some(end), rows: usize::MAX, bytes };
             for params in rows {
                 each(result_of(self.execute(&StatementRun { statement, params, output, bounds })?)?);
             }
@@ -87,13 +86,14 @@ impl EngineConnection {
     fn run_rows<'a>(
         &mut self,
         statement: &CachedStatement,
+        bounds: Bounds,
         rows: &mut impl Iterator<Item = ParamRow<'a>>,
         each: &mut impl FnMut(RunResult),
         next: impl Fn(&Sqlite) -> ControlFlow<()>,
     ) -> Result<()> {
         let Some(first) = rows.next() else { return Ok(()) };
         let mut before = RowidBefore::of(&self.sqlite, statement);
-        let ran = self.run_many(statement, &mut iter::once(first).chain(rows), |sqlite| {
+        let ran = self.run_many(statement, bounds, &mut iter::once(first).chain(rows), |sqlite| {
             let mut executed = ExecuteResult::default();
             if statement.class.changes_rows {
                 executed = before.after(sqlite, statement);
@@ -118,7 +118,7 @@ impl EngineConnection {
         let mut changes = self.execute(&first).map_err(in_row)?.executed.changes;
         number.set(1);
         let changes_rows = statement.class.changes_rows;
-        let ran = self.run_many(statement, &mut rows, |sqlite| {
+        let ran = self.run_many(statement, Bounds::Armed, &mut rows, |sqlite| {
             changes += if changes_rows { sqlite.handle().changes() } else { 0 };
             number.set(number.get() + 1);
             ControlFlow::Continue(())
@@ -130,6 +130,7 @@ impl EngineConnection {
     fn run_many<'a>(
         &mut self,
         statement: &CachedStatement,
+        bounds: Bounds,
         rows: &mut impl Iterator<Item = ParamRow<'a>>,
         ran: impl FnMut(&Sqlite) -> ControlFlow<()>,
     ) -> Result<()> {
@@ -139,8 +140,7 @@ impl EngineConnection {
         recording.note(sqlite, statement);
         stepped.map_err(|error| {
             let none = Params::default();
-            let error = explain(sqlite, error, statement, last.get().unwrap_or(none.row()));
-            explain_write(sqlite, error, &statement.class.writes)
+            bounds.explain(sqlite, error, statement, last.get().unwrap_or(none.row()))
         })
     }
 }

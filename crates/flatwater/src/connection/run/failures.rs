@@ -1,9 +1,11 @@
 //! What is said of a statement that failed when it ran, and what SQLite does not say of it.
 //!
-//! Owns: the message of a failure, without bound values; the names of a constraint, as the schema has them; telling a table without another rowid from a full disk, naming the directory
-//! that cannot be written, or the virtual table that is out of step with its content; whether a failed write may have left a part of a
-//! row. Runs on the thread that has the connection, after the statement failed; reads the database. Leaves out: connections that can
-//! write nothing (`open::access`), which part of a message is shown (`hidden_values`), and texts that cannot be prepared (`hints`).
+//! Owns: the message of a failure, without bound values; the names of a constraint, as the schema has them; telling a table without
+//! another rowid from a full disk, naming the directory that cannot be written, or the virtual table that is out of step with its
+//! content; whether a failed write may have left a part of a row. Runs on the thread that has the connection, after the statement
+//! failed; reads the database. Invariant: the names of a constraint are looked for in errors that reach a caller only. Leaves out:
+//! connections that can write nothing (`open::access`), which part of a message is shown (`hidden_values`), and texts that cannot be
+//! prepared (`hints`).
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -54,9 +56,6 @@ pub(crate) fn explain(
 ) -> Error {
     let is_count = matches!(error, flatwater_sqlite::Error::ParameterCount { .. });
     let mut error = Error::from(error).with_sql(&statement.text.sql);
-    if error.constraint().is_some() {
-        error = with_names_of(error, &Written { sqlite, writes: &statement.class.writes });
-    }
     if is_count && has_in_with_one_parameter(&statement.text.sql) {
         error = error.with_hint(ONE_FOR_A_LIST);
     }
@@ -72,28 +71,37 @@ pub(crate) fn explain(
     error
 }
 
+/// Adds to the error of a constraint what the schema says of it.
+#[cold]
+pub(crate) fn name_constraint(sqlite: &Sqlite, error: Error, writes: &Writes) -> Error {
+    // What SQLite does not write itself names nothing, and a value in it is hidden by now.
+    if error.constraint().is_none() || error.sqlite_code().is_some_and(may_quote) {
+        return error;
+    }
+    let tables = if let Writes::Tables(tables) = writes { Some(&**tables) } else { None };
+    with_names_of(error, &Written { sqlite, tables })
+}
+
 /// The schema, of which a constraint failed in a write.
 struct Written<'a> {
     sqlite: &'a Sqlite,
-    writes: &'a Writes,
+    /// What the statement may write; `None` if that is not known.
+    tables: Option<&'a [TableWrites]>,
 }
 
 impl Written<'_> {
     /// Asks of each database that the statement may write, until one has an answer; of all at once if it is not known.
     fn find<T>(&self, mut ask: impl FnMut(Option<&str>) -> Option<T>) -> Option<T> {
-        match self.writes {
-            Writes::Tables(tables) => tables.iter().find_map(|to| ask(Some(&to.database))),
-            Writes::Everything => ask(None),
+        match self.tables {
+            Some(tables) => tables.iter().find_map(|to| ask(Some(&to.database))),
+            None => ask(None),
         }
     }
 }
 
 impl Schema for Written<'_> {
     fn has(&self, table: &str, column: &str) -> bool {
-        let may_write = match self.writes {
-            Writes::Tables(tables) => tables.iter().any(|to| *to.table == *table),
-            Writes::Everything => true,
-        };
+        let may_write = self.tables.is_none_or(|tables| tables.iter().any(|to| *to.table == *table));
         // https://sqlite.org/c3ref/table_column_metadata.html
         let has = |database: Option<&str>| self.sqlite.rusqlite().column_exists(database, table, column).ok();
         may_write && self.find(|database| has(database).filter(|has| *has)).is_some()
@@ -113,13 +121,7 @@ impl Schema for Written<'_> {
     }
 
     fn only_table(&self) -> Option<String> {
-        match self.writes {
-            Writes::Tables(tables) => match &**tables {
-                [only] => Some(only.table.clone().into()),
-                _ => None,
-            },
-            Writes::Everything => None,
-        }
+        if let [only] = self.tables? { Some(only.table.clone().into()) } else { None }
     }
 }
 

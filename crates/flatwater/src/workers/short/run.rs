@@ -9,6 +9,7 @@ use std::time::Duration;
 use rusqlite::ffi;
 
 use crate::connection::run::execute::Bounds;
+use crate::connection::run::failures::name_constraint;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::workers::Answer;
 use crate::workers::perform::frame::note_scan;
@@ -58,7 +59,15 @@ pub(crate) fn run_short(
         return Some((Err(error), permit.began.elapsed()));
     }
     let ran = run(writer, ready, work, permit);
-    let answer = if writer.is_autocommit() { ran } else { end(writer, undo, ran) }?;
+    let answer = if writer.is_autocommit() {
+        // The caller gets the error of what has ended its transaction.
+        ran?.map_err(|error| match &writer.connection {
+            Some(connection) => name_constraint(&connection.sqlite, error, &ready.class.writes),
+            None => error,
+        })
+    } else {
+        end(writer, undo, ran)?
+    };
     let took = permit.began.elapsed();
     let counted = permit.limits.counted(took);
     ready.read_took(|| counted);

@@ -152,15 +152,19 @@ fn a_stay_that_loses_the_transaction_tells_so_like_a_worker() {
     let file = TestFile::new();
     run(async {
         let db = known(file.options()).await;
-        let harsh = "INSERT OR ROLLBACK INTO t VALUES (?, ?)";
+        // Which of the dots is part of a name, only the schema tells.
+        db.execute("CREATE TABLE dotted (\"a.b\" UNIQUE)", ()).await.unwrap();
+        let harsh = "INSERT OR ROLLBACK INTO dotted VALUES (?)";
         for number in 0..4 {
-            db.execute(harsh, (None::<i64>, 100 + number)).await.unwrap();
+            db.execute(harsh, (number,)).await.unwrap();
         }
         let rows = count(&db).await;
         for _ in 0..4 {
             let tx = db.begin().await.unwrap();
             tx.execute(INSERT, (None::<i64>, 1)).await.unwrap();
-            assert_eq!(tx.execute(harsh, (None::<i64>, 1)).await.unwrap_err().kind(), ErrorKind::Constraint);
+            let error = tx.execute(harsh, (1,)).await.unwrap_err();
+            let constraint = error.constraint().unwrap();
+            assert_eq!((constraint.table(), constraint.columns()), (Some("dotted"), &["a.b".to_owned()][..]));
             let error = tx.execute(INSERT, (None::<i64>, 2)).await.unwrap_err();
             assert!(error.message().contains("SQLite rolled back"), "{error}");
             assert!(tx.commit().await.is_err());
