@@ -284,12 +284,8 @@ impl Ticket {
             {
                 of_same_text(left_request())
             }
-            ErrorKind::Cancelled | ErrorKind::Busy if self.is_past_deadline() => {
-                of_same_text(late(TimeoutEffect::No))
-            }
-            ErrorKind::Cancelled if self.cut_off.load(Ordering::Acquire) => {
-                of_same_text(blocked_restart())
-            }
+            ErrorKind::Cancelled | ErrorKind::Busy if self.is_past_deadline() => of_same_text(late(TimeoutEffect::No)),
+            ErrorKind::Cancelled if self.cut_off.load(Ordering::Acquire) => of_same_text(blocked_restart()),
             ErrorKind::Busy => {
                 error.with_hint(hint!["another process or connection held the lock for longer than " BusyTimeout])
             }

@@ -38,7 +38,7 @@ struct RequestRun<'a> {
     ends: &'a Arc<dyn Interrupt>,
     /// Its statements are kept together: none ends their transaction.
     are_together: bool,
-    /// A statement writes, and did not run without the slot.
+    /// A statement writes, and did not run without the slot. Those before it have only read.
     needs_slot: bool,
     /// That of the last statement.
     execution: Option<Execution>,
@@ -55,8 +55,7 @@ impl Runner {
         let mut run =
             RequestRun { runner: self, ticket, ends, are_together: false, needs_slot: false, execution: None };
         let ran = run.run(work);
-        let is_to_run_again = run.needs_slot && !run.are_together;
-        if is_to_run_again { Ok(None) } else { ran.map(Some) }
+        if run.needs_slot { Ok(None) } else { ran.map(Some) }
     }
 }
 
@@ -141,7 +140,8 @@ impl RequestRun<'_> {
         let result = perform(self, work);
         let writer = self.runner.writer()?;
         disarm(writer);
-        let keeps = |error: &Error| ticket.options.keeps_rows && !may_leave_part(writer, error);
+        let keeps_rows = ticket.options.keeps_rows && !self.needs_slot;
+        let keeps = |error: &Error| keeps_rows && !may_leave_part(writer, error);
         let is_kept = result.as_ref().err().is_none_or(keeps) && !writer.is_autocommit();
         match shared {
             Some(shared) if is_outermost && is_kept => commit(writer, &shared, Some(ticket)).and(result),
@@ -159,7 +159,7 @@ impl RequestRun<'_> {
                 if is_outermost {
                     writer.rollback();
                 } else if !writer.is_autocommit() {
-                    writer.undo()?;
+                    writer.undo().inspect_err(|_| self.needs_slot = false)?;
                 }
                 Err(result.err().unwrap_or_else(left_request))
             }
@@ -185,8 +185,8 @@ impl Frame for RequestRun<'_> {
     fn may_run(&mut self, ready: &CachedStatement, _: bool) -> Result<()> {
         if ready.class.locks && self.runner.slot.is_none() {
             self.needs_slot = true;
-            return Err(Error::new(ErrorCode::Internal, "a statement that reads has become one that writes")
-                .with_hint("try again"));
+            // Never seen by a caller: the work runs again.
+            return Err(Error::new(ErrorCode::Internal, "a statement that reads has become one that writes"));
         }
         Ok(())
     }

@@ -17,6 +17,7 @@ in_both_places!(
     a_failed_statement_leaves_the_transaction_and_a_failed_batch_leaves_nothing_of_itself,
     a_script_runs_statement_by_statement,
     a_batch_of_one_takes_any_statement,
+    a_batch_runs_again_if_one_of_its_reads_has_become_a_write,
     dropping_it_rolls_back_and_gives_the_writer_back,
     an_idle_transaction_is_rolled_back_and_that_is_told_once,
     a_statement_that_runs_is_interrupted_and_its_connection_goes_on,
@@ -168,6 +169,27 @@ async fn a_batch_of_one_takes_any_statement(place: &Place) {
     assert_eq!(one("UPDATE t SET a = 3").await.changes, 2);
     one("COMMIT").await;
     assert_eq!(count(&db).await, 2);
+}
+
+async fn a_batch_runs_again_if_one_of_its_reads_has_become_a_write(place: &Place) {
+    let db = empty_table(place.options()).await;
+    let own = db.connection();
+    own.execute(INSERT, (1,)).await.unwrap();
+    // Without a table of this name SQLite runs a PRAGMA that may write (https://sqlite.org/pragma.html#pragfunc).
+    let reads = || [("SELECT a FROM t", ()), ("SELECT count(*) FROM pragma_optimize", ())];
+    for begin in [None, Some("BEGIN")] {
+        own.execute("CREATE TABLE pragma_optimize (a)", ()).await.unwrap();
+        own.batch(reads()).await.unwrap();
+        own.execute("DROP TABLE pragma_optimize", ()).await.unwrap();
+        if let Some(begin) = begin {
+            own.execute(begin, ()).await.unwrap();
+        }
+        let results = own.batch(reads()).await.unwrap();
+        assert_eq!(results.iter().map(|result| result.rows.as_ref().unwrap().len()).collect::<Vec<_>>(), [1, 1]);
+        assert_eq!(own.in_transaction(), begin.is_some());
+    }
+    own.execute("COMMIT", ()).await.unwrap();
+    db.close().await.unwrap();
 }
 
 async fn dropping_it_rolls_back_and_gives_the_writer_back(place: &Place) {
