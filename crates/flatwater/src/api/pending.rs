@@ -136,8 +136,8 @@ impl Pending {
                     Begun::Answered(answer, None) => Ok(Submitted::Now(answer)),
                     Begun::Unsettled(reply) => Ok(Submitted::Waits(Awaited::Outcome, reply)),
                     Begun::ToSend(route) => {
-                        let metrics = self.report.as_ref().map(|report| report.metrics.clone());
-                        caller.send(route, work, may_block, metrics, opening)
+                        let record = self.report.as_ref().map(|report| report.record.clone());
+                        caller.send(route, work, may_block, record, opening)
                     }
                 }
             }

@@ -1,33 +1,33 @@
 //! The event of one call, from its first poll until it is sent.
 //!
-//! Owns: whether anyone listens, what the event says, and sending it once. Runs on the thread that polls or drops the
-//! call, which holds no lock of this crate then. Invariants: without a listener nothing is allocated and no clock is
-//! read; a report is sent exactly once, or belongs to a collection that is. Leaves out: what the workers note
+//! Owns: whether anyone listens, what the event says besides the record, and sending it once. Runs on the thread that polls or
+//! drops the call, which holds no lock of this crate then. Invariants: without a listener nothing is allocated and no clock is
+//! read; a report is sent exactly once, or belongs to a collection that is. Leaves out: the record, which the workers fill
 //! (`queue::metrics`), and what an event is (`statement_event`).
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::engine::caller::Caller;
 use crate::engine::handle::Handle;
 use crate::engine::opening::CancelOutcome;
 use crate::events;
 use crate::events::statement_event::{ExecutedOn, StatementEvent, is_telling, tell};
-use crate::queue::metrics::{Counts, Measured, MeasuredRun, RunMetrics};
+use crate::queue::metrics::{CallRecord, Known};
 use crate::workers::Answer;
 use crate::workers::work::Work;
 use flatwater_base::error::{Error, ErrorCode, ErrorKind, Result, shorten};
 use flatwater_base::thread::lock;
-use flatwater_sql::statement_info::StatementInfo;
 
 /// A call that is to be reported.
 pub(crate) struct Report {
     handle: Arc<Handle>,
     operation: &'static str,
-    text: Text,
+    /// What the call asks SQLite to run.
+    sql: Option<Cow<'static, str>>,
     in_transaction: bool,
-    submitted: Instant,
-    pub(crate) metrics: Arc<RunMetrics>,
+    pub(crate) record: Arc<CallRecord>,
 }
 
 /// Returns true if someone listens to the calls of this caller.
@@ -38,24 +38,6 @@ pub(crate) fn is_heard(caller: &Caller) -> bool {
         || caller.handle.is_heard()
         || events::statements_are_heard(options.slow_statement.is_some());
     is_heard && !is_telling()
-}
-
-/// What the call asks SQLite to run.
-enum Text {
-    /// Of this crate's own.
-    Control(&'static str),
-    Of(Vec<Arc<StatementInfo>>),
-}
-
-/// How a call went.
-#[derive(Default)]
-struct Facts {
-    ran_on: Option<ExecutedOn>,
-    queue: Duration,
-    lock: Duration,
-    run: Duration,
-    counts: Counts,
-    error: Option<Error>,
 }
 
 impl Report {
@@ -74,22 +56,16 @@ impl Report {
         Some(Box::new(Self {
             handle: caller.handle.clone(),
             operation,
-            text: work.map_or_else(|| Text::Of(Vec::new()), Text::of),
+            sql: work.and_then(sql_of),
             in_transaction: caller.inside.is_some() && !caller.options.read_only,
-            submitted: Instant::now(),
-            metrics: Arc::default(),
+            record: CallRecord::begin(),
         }))
     }
 
     /// Notes that the work ran on this thread, for so long.
     pub(crate) fn ran_here(&self, took: Duration, answer: &Result<Answer>) {
-        self.metrics.runs(MeasuredRun {
-            ran_on: ExecutedOn::Caller,
-            began: self.submitted,
-            lock: Duration::ZERO,
-            run: Some(took),
-        });
-        self.metrics.counted(answer.as_ref().map_or(Counts::default(), Answer::counts));
+        self.record.runs(ExecutedOn::Caller, self.record.began, Duration::ZERO, Some(took));
+        self.record.answered(answer.as_ref().map(Answer::numbers).unwrap_or_default());
     }
 
     /// Ends the report of a call with this answer: sends it, or adds it to the collection.
@@ -112,105 +88,83 @@ impl Report {
         };
         if cancelled == CancelOutcome::Withdrawn {
             // A write of a lost group had begun, and its run was undone.
-            self.metrics.forget();
+            self.record.forget();
         }
         self.finish(Some(Error::new(ErrorCode::GivenUp, message)), into);
     }
 
-    fn facts(&self, error: Option<Error>) -> Facts {
-        let Measured { run, lock_before, counts } = self.metrics.read();
-        let Some(MeasuredRun { ran_on, began, lock, run }) = run else {
-            return Facts { queue: self.submitted.elapsed(), error, ..Facts::default() };
-        };
-        let queue = began.saturating_duration_since(self.submitted).saturating_sub(lock_before);
-        let lock = lock_before + lock;
-        let run = run.unwrap_or_else(|| began.elapsed());
-        Facts { ran_on: Some(ran_on), queue, lock, run, counts, error }
-    }
-
     fn finish(self, error: Option<Error>, into: Option<&Collection>) {
-        let facts = self.facts(error);
-        match into {
-            Some(collection) => collection.add(self, facts),
-            None => {
-                let total = self.submitted.elapsed();
-                self.send(&facts, total, total);
-            }
+        let known = self.record.read();
+        if let Some(collection) = into {
+            return collection.add(self, known, error);
         }
+        let total = self.record.began.elapsed();
+        self.send(known, error.as_ref(), total, total);
     }
 
     /// Calls whoever listens. `own` is the part of the total that is not the caller's.
-    fn send(self, facts: &Facts, total: Duration, own: Duration) {
+    fn send(self, known: Known, error: Option<&Error>, total: Duration, own: Duration) {
         let options = &self.handle.context().options;
-        let sql = self.text.sql();
+        let (rows, changes) = known.numbers;
         let mut event = StatementEvent {
             path: &options.path,
             operation: self.operation,
-            sql: sql.as_deref(),
+            sql: self.sql.as_deref(),
             in_transaction: self.in_transaction,
-            ran_on: facts.ran_on,
-            queue: facts.queue,
-            lock: facts.lock,
-            run: facts.run,
+            ran_on: known.ran_on,
+            queue: known.queue,
+            lock: known.lock,
+            run: known.run,
             total,
-            rows: facts.counts.rows,
-            changes: facts.counts.changes,
-            error: facts.error.as_ref(),
+            rows,
+            changes,
+            error,
             is_slow: options.slow_statement.is_some_and(|limit| own >= limit),
         };
         for listener in options.on_statement.iter().chain(&self.handle.listener()) {
             tell(|| (listener.0)(&event));
         }
-        let short = sql.as_deref().map(shorten);
+        let short = self.sql.as_deref().map(shorten);
         event.sql = short.as_deref();
         tell(|| events::statement(&event));
     }
 }
 
-impl Text {
-    fn of(work: &Work) -> Self {
-        work.control_sql().map_or_else(|| Self::Of(work.text_of_each().cloned().collect()), Self::Control)
-    }
-
-    fn sql(&self) -> Option<std::borrow::Cow<'_, str>> {
-        match self {
-            Self::Control(text) => Some((*text).into()),
-            Self::Of(texts) => match &**texts {
-                [] => None,
-                [text] => Some((&*text.sql).into()),
-                texts => Some(texts.iter().map(|text| &*text.sql).collect::<Vec<_>>().join("; ").into()),
-            },
-        }
-    }
+/// Returns the texts of the work, or the statement that it stands for.
+fn sql_of(work: &Work) -> Option<Cow<'static, str>> {
+    let texts = || work.text_of_each().map(|text| &*text.sql).collect::<Vec<_>>();
+    let joined = || Some(texts()).filter(|texts| !texts.is_empty()).map(|texts| texts.join("; ").into());
+    work.control_sql().map(Cow::Borrowed).or_else(joined)
 }
 
 /// The reports of the calls of one stream or cursor, which are sent as one when it is dropped.
 #[derive(Default)]
-pub(crate) struct Collection(Mutex<Option<(Report, Facts)>>);
+pub(crate) struct Collection(Mutex<Option<(Report, Known, Option<Error>)>>);
 
 impl Collection {
-    fn add(&self, report: Report, more: Facts) {
+    fn add(&self, report: Report, more: Known, error: Option<Error>) {
         let mut first = lock(&self.0);
-        let Some((_, facts)) = &mut *first else {
-            *first = Some((report, more));
+        let Some((_, known, first_error)) = &mut *first else {
+            *first = Some((report, more, error));
             return;
         };
-        facts.queue += more.queue;
-        facts.lock += more.lock;
-        facts.run += more.run;
-        facts.counts.rows = facts.counts.rows.map(|rows| rows + more.counts.rows.unwrap_or(0));
+        known.queue += more.queue;
+        known.lock += more.lock;
+        known.run += more.run;
+        let (rows, _) = &mut known.numbers;
+        *rows = rows.map(|rows| rows + more.numbers.0.unwrap_or(0));
         // A batch that was being fetched when the cursor was dropped was not asked for.
-        let error = more.error.filter(|error| error.kind() != ErrorKind::Cancelled);
-        facts.error = facts.error.take().or(error);
+        let error = error.filter(|error| error.kind() != ErrorKind::Cancelled);
+        *first_error = first_error.take().or(error);
     }
 }
 
 impl Drop for Collection {
     fn drop(&mut self) {
         let first = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some((report, facts)) = first.filter(|(report, _)| !report.handle.is_inherited()) {
-            let total = report.submitted.elapsed();
-            report.send(&facts, total, facts.queue + facts.lock + facts.run);
+        if let Some((report, known, error)) = first.filter(|(report, ..)| !report.handle.is_inherited()) {
+            let total = report.record.began.elapsed();
+            report.send(known, error.as_ref(), total, known.queue + known.lock + known.run);
         }
     }
 }

@@ -204,8 +204,8 @@ impl Asked {
         let Request { work, reply_to, ticket, .. } = self.request;
         let changes = self.changes.filter(|_| answered.is_ok() && !matches!(work, Work::Begin(_) | Work::Rollback));
         let answer = answered.and_then(|answered| wanted(&work, answered)).map_err(|error| work.explain(error));
-        if let (Some(metrics), Ok(answer)) = (&ticket.metrics, &answer) {
-            metrics.counted(answer.counts());
+        if let (Some(record), Ok(answer)) = (&ticket.record, &answer) {
+            record.answered(answer.numbers());
         }
         match answer {
             // Comparing it with the result before takes long.

@@ -16,7 +16,7 @@ use super::caller::Caller;
 use super::handle::Host;
 use super::opening::Opening;
 use super::server::Served;
-use crate::queue::metrics::RunMetrics;
+use crate::queue::metrics::CallRecord;
 use crate::queue::reply::{Reply, reply};
 use crate::queue::ticket::{CallOptions, Ticket};
 use crate::workers::Answer;
@@ -85,13 +85,13 @@ impl Caller {
     }
 
     /// Sends a request for the work, or runs it on this thread if that `may_block` and a connection is free. A worker
-    /// notes its run in `metrics`. Whoever gives the `opening` up gives the request up.
+    /// notes its run in the `record`. Whoever gives the `opening` up gives the request up.
     pub(crate) fn send(
         &self,
         route: Route<'_>,
         work: Work,
         may_block: bool,
-        metrics: Option<Arc<RunMetrics>>,
+        record: Option<Arc<CallRecord>>,
         opening: Option<&Opening>,
     ) -> Result<Submitted> {
         let inside_body = self.options.inside_body || is_inside(self.handle.id());
@@ -110,7 +110,7 @@ impl Caller {
             options.time = options.time.without_deadline();
         }
         let mut ticket = Ticket::new(options, Instant::now());
-        (ticket.decode, ticket.metrics) = (work.decode(), metrics);
+        (ticket.decode, ticket.record) = (work.decode(), record);
         let ticket = Arc::new(ticket);
         let alarm = alarm(&ticket, &reply);
         if let Some(opening) = opening {
@@ -250,7 +250,7 @@ impl Engine {
         begun(route, permit, tried, |run| {
             text.inspect(|(text, _)| text.backoff.tried(run));
             match route {
-                Route::Readers(_) if !is_bracket => self.context.recorder.tried_to_read(run),
+                Route::Readers(_) if !is_bracket => self.context.recorder.inline.tried(run),
                 _ => self.context.recorder.tried(is.kind, !is.only_reads(), run),
             }
         })

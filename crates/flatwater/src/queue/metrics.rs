@@ -1,8 +1,8 @@
-//! What is measured of requests: the run of one, for the event of its call, and how many writes are in progress.
+//! What is measured of requests: the record of one call, for its event, and how many writes are in progress.
 //!
-//! Owns: the times, the place and the numbers of the last run, which the caller's call and the worker share; counting writes, on
-//! callers' and workers' threads. Invariants: a request without a listener has no metrics, and a worker then reads no clock for them;
-//! a write counts until it is answered or dropped, and once only. Leaves out: the event, and who asks for the count.
+//! Owns: what is known of a call, which the caller and the worker share; counting writes, on callers' and workers' threads.
+//! Invariants: a call without a listener has no record, and a worker then reads no clock for it; a write counts until it is answered
+//! or dropped, and once only. Leaves out: the event (`api::report`), and who asks for the count.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,77 +12,72 @@ use std::time::{Duration, Instant};
 use crate::events::statement_event::ExecutedOn;
 use flatwater_base::thread::lock;
 
-#[derive(Debug, Default)]
-pub(crate) struct RunMetrics(Mutex<Measured>);
-
-/// What was noted so far.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Measured {
-    pub(crate) run: Option<MeasuredRun>,
-    /// How long the runs before, which were undone, waited for locks.
-    pub(crate) lock_before: Duration,
-    pub(crate) counts: Counts,
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct MeasuredRun {
-    pub(crate) ran_on: ExecutedOn,
-    /// When it began, or began to wait for locks.
+/// The record of a call that somebody listens to.
+#[derive(Debug)]
+pub(crate) struct CallRecord {
     pub(crate) began: Instant,
+    /// Locked for one note.
+    known: Mutex<Known>,
+}
+
+/// What is known of a call, or of several that are one for their caller.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Known {
+    /// Where it ran the last time.
+    pub(crate) ran_on: Option<ExecutedOn>,
+    /// What came before that, but for locks.
+    pub(crate) queue: Duration,
+    /// How long all runs waited for locks.
     pub(crate) lock: Duration,
-    /// `None` while it runs.
-    pub(crate) run: Option<Duration>,
+    pub(crate) run: Duration,
+    /// Present while it runs.
+    since: Option<Instant>,
+    pub(crate) numbers: Numbers,
 }
 
-/// The rows that an answer contains, and those that were changed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
-    pub(crate) rows: Option<u64>,
-    pub(crate) changes: Option<u64>,
-}
+/// How many rows an answer contains, and how many were changed.
+pub(crate) type Numbers = (Option<u64>, Option<u64>);
 
-/// A run that began, and how long its connection had waited for locks until then.
-pub(crate) struct Started {
-    ran_on: ExecutedOn,
-    began: Instant,
-    waited: Duration,
-}
-
-impl RunMetrics {
-    pub(crate) fn read(&self) -> Measured {
-        *lock(&self.0)
+impl CallRecord {
+    /// Returns the record of a call that begins now.
+    pub(crate) fn begin() -> Arc<Self> {
+        Arc::new(Self { began: Instant::now(), known: Mutex::default() })
     }
 
-    /// Notes that a run begins now. `waited` returns how long its connection has waited for locks so far.
-    pub(super) fn start(&self, ran_on: ExecutedOn, waited: impl FnOnce() -> Duration) -> Started {
-        let began = Instant::now();
-        self.runs(MeasuredRun { ran_on, began, lock: Duration::ZERO, run: None });
-        Started { ran_on, began, waited: waited() }
-    }
-
-    /// Notes that the run ended.
-    pub(super) fn end(&self, started: Started, waited: impl FnOnce() -> Duration) {
-        let Started { ran_on, began, waited: before } = started;
-        let locked = waited().saturating_sub(before);
-        let run = Some(began.elapsed().saturating_sub(locked));
-        lock(&self.0).run = Some(MeasuredRun { ran_on, began, lock: locked, run });
-    }
-
-    /// Notes a run. One that was noted before was undone.
-    pub(crate) fn runs(&self, run: MeasuredRun) {
-        let mut measured = lock(&self.0);
-        if let Some(before) = measured.run.replace(run) {
-            measured.lock_before += before.lock;
+    pub(crate) fn read(&self) -> Known {
+        let known = *lock(&self.known);
+        match (known.ran_on, known.since) {
+            (None, _) => Known { queue: self.began.elapsed(), ..known },
+            (_, Some(since)) => Known { run: since.elapsed(), ..known },
+            _ => known,
         }
+    }
+
+    /// Notes that the run ended, which waited so long for locks.
+    pub(super) fn ends(&self, locked: Duration) {
+        let mut known = lock(&self.known);
+        if let Some(since) = known.since.take() {
+            known.lock += locked;
+            known.run = since.elapsed().saturating_sub(locked);
+        }
+    }
+
+    /// Notes a run that began then, or began to wait for locks, and how long it took, if it has ended. One that was noted before was
+    /// undone.
+    pub(crate) fn runs(&self, ran_on: ExecutedOn, began: Instant, locked: Duration, run: Option<Duration>) {
+        let mut known = lock(&self.known);
+        let queue = began.saturating_duration_since(self.began).saturating_sub(known.lock);
+        let (lock, since) = (known.lock + locked, run.is_none().then_some(began));
+        *known = Known { ran_on: Some(ran_on), queue, lock, run: run.unwrap_or_default(), since, ..*known };
     }
 
     /// Forgets a run that was undone.
     pub(crate) fn forget(&self) {
-        *lock(&self.0) = Measured::default();
+        *lock(&self.known) = Known::default();
     }
 
-    pub(crate) fn counted(&self, counts: Counts) {
-        lock(&self.0).counts = counts;
+    pub(crate) fn answered(&self, numbers: Numbers) {
+        lock(&self.known).numbers = numbers;
     }
 }
 

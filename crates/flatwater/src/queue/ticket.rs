@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use flatwater_sqlite::Interrupt;
 use rusqlite::ffi;
 
-use super::metrics::{MeasuredRun, RunMetrics, Started};
+use super::metrics::CallRecord;
 use super::sync::{AtomicBool, AtomicU8};
 use crate::events::statement_event::ExecutedOn;
 use flatwater_base::error::hint::hint;
@@ -92,7 +92,7 @@ pub(crate) struct Ticket {
     /// What makes the rows values of the caller's type, if the caller wants that.
     pub(crate) decode: Option<Decode>,
     /// Present if someone listens to what becomes of the call.
-    pub(crate) metrics: Option<Arc<RunMetrics>>,
+    pub(crate) record: Option<Arc<CallRecord>>,
     state: AtomicU8,
     ended: AtomicBool,
     cut_off: AtomicBool,
@@ -105,7 +105,7 @@ impl Ticket {
             deadline: options.time.ends(now),
             options,
             decode: None,
-            metrics: None,
+            record: None,
             state: AtomicU8::new(WAITING),
             ended: AtomicBool::new(false),
             cut_off: AtomicBool::new(false),
@@ -219,25 +219,27 @@ impl Ticket {
         Ok(())
     }
 
-    /// Notes that the request begins to run now. `waited` returns how long its connection has waited for locks so far.
-    /// `None` if nobody listens.
+    /// Notes that the request begins to run now. `waited` returns how long its connection has waited for locks so far, which is
+    /// for `note_end`; `None` if nobody listens.
     #[must_use]
-    pub(crate) fn note_start(&self, ran_on: ExecutedOn, waited: impl FnOnce() -> Duration) -> Option<Started> {
-        self.metrics.as_ref().map(|metrics| metrics.start(ran_on, waited))
+    pub(crate) fn note_start(&self, ran_on: ExecutedOn, waited: impl FnOnce() -> Duration) -> Option<Duration> {
+        self.record.as_ref().map(|record| {
+            record.runs(ran_on, Instant::now(), Duration::ZERO, None);
+            waited()
+        })
     }
 
     /// Notes that the run ended.
-    pub(crate) fn note_end(&self, started: Option<Started>, waited: impl FnOnce() -> Duration) {
-        if let (Some(metrics), Some(started)) = (&self.metrics, started) {
-            metrics.end(started, waited);
+    pub(crate) fn note_end(&self, before: Option<Duration>, waited: impl FnOnce() -> Duration) {
+        if let (Some(record), Some(before)) = (&self.record, before) {
+            record.ends(waited().saturating_sub(before));
         }
     }
 
     /// Notes the run of a grouped write, which began after the group had waited for locks.
     pub(crate) fn note_member(&self, lock: Duration, began: Instant, run: Duration) {
-        if let Some(metrics) = &self.metrics {
-            let began = began.checked_sub(lock).unwrap_or(began);
-            metrics.runs(MeasuredRun { ran_on: ExecutedOn::Group, began, lock, run: Some(run) });
+        if let Some(record) = &self.record {
+            record.runs(ExecutedOn::Group, began.checked_sub(lock).unwrap_or(began), lock, Some(run));
         }
     }
 }

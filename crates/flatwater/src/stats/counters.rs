@@ -96,7 +96,7 @@ macro_rules! counters {
 
         impl $recorder {
             #[allow(clippy::needless_update, reason = "not each has other fields")]
-            fn counted(&self) -> $stats {
+            pub(super) fn counted(&self) -> $stats {
                 $stats { $($($field: $counter::get(&self.$field),)?)* ..$stats::default() }
             }
         }

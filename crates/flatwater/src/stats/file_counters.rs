@@ -181,11 +181,6 @@ impl WalRecorder {
         events::cut_off(&self.path, age, sql);
     }
 
-    /// Counts a round of the writer that was delayed because the WAL grows too fast.
-    pub(crate) fn slowed(&self) {
-        self.slowed.count();
-    }
-
     /// Records a round of the writer that waited because the WAL is beyond its hard limit.
     pub(crate) fn writers_waited(&self, took: Duration) {
         let mut guarded = lock(&self.guarded);
@@ -255,10 +250,6 @@ impl TurnRecorder {
         self.waited_us.add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
     }
 
-    pub(crate) fn took_turn(&self) {
-        self.taken.count();
-    }
-
     /// Records a turn that was taken before it was due.
     pub(crate) fn jumped(&self) {
         self.taken.count();
@@ -271,9 +262,5 @@ impl TurnRecorder {
             events::no_turns(&self.path, error);
         }
         self.failures.count();
-    }
-
-    pub(crate) fn snapshot(&self) -> TurnStats {
-        self.counted()
     }
 }

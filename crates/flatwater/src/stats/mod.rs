@@ -85,23 +85,14 @@ impl Recorder {
         lock(&self.latency[kind as usize]).record(latency);
     }
 
-    /// Records that a call was tried on its caller's thread.
+    /// Records that a call was tried on its caller's thread; of a read on a reader's connection the readers record the answer.
     pub(crate) fn tried<T>(&self, kind: CallKind, writes: bool, run: &InlineRun<T>) {
         if let InlineRun::Done(_, held) = run {
-            self.inline.done(writes, held.time());
+            let counter = if writes { &self.inline.writes } else { &self.inline.reads };
+            counter.count();
             self.answered(kind, held.time());
-        } else {
-            self.tried_to_read(run);
         }
-    }
-
-    /// The same for a read on a reader's connection. If it was answered, the readers count it.
-    pub(crate) fn tried_to_read<T>(&self, run: &InlineRun<T>) {
-        match run {
-            InlineRun::Done(_, held) => self.inline.held(held.time()),
-            InlineRun::FellBack(why, held) => self.inline.moved(*why, held.time()),
-            InlineRun::Ineligible(why) => self.inline.not_tried(*why),
-        }
+        self.inline.tried(run);
     }
 
     pub(crate) fn committed_group(&self, members: usize) {
@@ -138,7 +129,7 @@ impl Recorder {
             inline: self.inline.snapshot(readers),
             wal: self.wal.snapshot(),
             leases: self.leases.snapshot(readers),
-            turns: self.turns.snapshot(),
+            turns: self.turns.counted(),
             ..self.counts.counted()
         }
     }
@@ -252,8 +243,7 @@ mod tests {
         let stays: InlineRun<()> = InlineRun::Done((), permit.held(Duration::from_micros(3)));
         recorder.tried(CallKind::Query, false, &stays);
         let mut readers = ReaderCounters::default();
-        (0..9).for_each(|_| readers.ran_inline(true, Duration::from_micros(5)));
-        readers.ran_inline(false, Duration::from_millis(1));
+        (0..9).for_each(|_| readers.answered(Duration::from_micros(5)));
         readers.reused(4);
         let stats = recorder.snapshot(&readers);
         assert_eq!((stats.calls[0].count, stats.calls[0].p50_us, stats.calls[0].max_us), (10, 5, 5));

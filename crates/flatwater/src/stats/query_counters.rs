@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use super::counters::{Counter, Times, counters, us};
-use flatwater_base::inline::outcome::{Fallback, NotTried};
+use flatwater_base::inline::outcome::{Fallback, InlineRun, NotTried};
 use flatwater_sql::dependencies::index::Precision;
 
 counters! {
@@ -53,25 +53,21 @@ counters! {
 }
 
 impl InlineRecorder {
-    /// Records how long a call held its caller's thread.
-    pub(super) fn held(&self, time: Duration) {
-        self.longest_us.raise(us(time));
-    }
-
-    pub(super) fn done(&self, writes: bool, took: Duration) {
-        let counter = if writes { &self.writes } else { &self.reads };
-        counter.count();
-        self.held(took);
-    }
-
-    pub(super) fn moved(&self, why: Fallback, took: Duration) {
-        self.moved.count();
-        match why {
-            Fallback::Interrupted | Fallback::Late => self.interrupted.count(),
-            Fallback::SchemaChanged => self.moved_to_prepare.count(),
-            _ => {}
+    /// Records what became of a call that was tried. A run that was answered is counted with its latency.
+    pub(crate) fn tried<T>(&self, run: &InlineRun<T>) {
+        match run {
+            InlineRun::Done(..) => {}
+            InlineRun::FellBack(why, _) => {
+                self.moved.count();
+                match why {
+                    Fallback::Interrupted | Fallback::Late => self.interrupted.count(),
+                    Fallback::SchemaChanged => self.moved_to_prepare.count(),
+                    _ => {}
+                }
+            }
+            InlineRun::Ineligible(why) => return self.not_tried(*why),
         }
-        self.held(took);
+        self.longest_us.raise(us(run.took()));
     }
 
     /// Returns what is permitted, or counts why it is not.
@@ -103,27 +99,14 @@ impl InlineRecorder {
 pub(crate) struct ReaderCounters {
     /// Latencies of the reads that were answered on their caller's thread.
     pub(super) answered: Times,
-    /// Reads that began on their caller's thread and were given up there.
-    moved: u64,
-    /// Reads of snapshots that ran on their caller's thread. Their latencies are counted with those of transactions.
-    in_snapshots: u64,
     /// Reads that used a lease again.
     pub(super) reused: u64,
 }
 
 impl ReaderCounters {
-    /// Records a read that ran on its caller's thread, and how long it took.
-    pub(crate) fn ran_inline(&mut self, is_answered: bool, took: Duration) {
-        if is_answered {
-            self.answered.record(took);
-        } else {
-            self.moved += 1;
-        }
-    }
-
-    /// Records a read of a snapshot that ran on its caller's thread.
-    pub(crate) fn ran_in_snapshot(&mut self) {
-        self.in_snapshots += 1;
+    /// Records a read that was answered on its caller's thread, and how long it took.
+    pub(crate) fn answered(&mut self, took: Duration) {
+        self.answered.record(took);
     }
 
     /// Adds to the number of reads that used a lease again.
@@ -179,16 +162,11 @@ impl LeaseStats {
 #[derive(Default)]
 pub(crate) struct LiveCounts {
     /// What is counted. The rest is filled in by `stats`.
-    counted: LiveStats,
+    pub(crate) counted: LiveStats,
     lag: Times,
 }
 
 impl LiveCounts {
-    /// Counts a change that made every live query run.
-    pub(crate) fn invalidated_all(&mut self) {
-        self.counted.everything += 1;
-    }
-
     /// Counts that a change caused a run.
     pub(crate) fn invalidated(&mut self, precision: Precision) {
         let by = match precision {
@@ -198,14 +176,6 @@ impl LiveCounts {
             Precision::EveryCommit => &mut self.counted.by_commit,
         };
         *by += 1;
-    }
-
-    pub(crate) fn started(&mut self) {
-        self.counted.runs += 1;
-    }
-
-    pub(crate) fn was_unchanged(&mut self) {
-        self.counted.unchanged += 1;
     }
 
     pub(crate) fn delivered(&mut self, is_taken: bool, is_superseded: bool) {

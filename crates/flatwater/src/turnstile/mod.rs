@@ -236,7 +236,7 @@ impl Turnstile {
         let now = Instant::now();
         match came {
             Came::Turn => {
-                self.recorder.took_turn();
+                self.recorder.taken.count();
                 self.set_mine(at(Stage::Turn(Turn::begin(now))));
             }
             Came::Stalled => self.set_mine(at(Stage::Tries)),

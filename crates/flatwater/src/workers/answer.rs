@@ -11,7 +11,7 @@ use flatwater_sqlite::CheckpointInfo;
 use crate::connection::learn::live_query::LiveRun;
 use crate::connection::run::blobs::BlobUsed;
 use crate::connection::run::execute::{Collected, Outcome, result_of};
-use crate::queue::metrics::Counts;
+use crate::queue::metrics::Numbers;
 use crate::workers::Answer;
 use crate::workers::kept::CursorGuard;
 use crate::workers::open_transaction::TransactionGuard;
@@ -67,26 +67,23 @@ impl Answer {
     }
 
     /// Returns the number of rows in the answer, and of rows that were changed, as far as it tells them.
-    pub(crate) fn counts(&self) -> Counts {
-        let number = |rows: usize| Some(rows as u64);
-        match self {
-            Self::Executed(executed) => Counts { changes: Some(executed.changes), rows: None },
-            Self::Changes(changes) => Counts { changes: Some(*changes), rows: None },
-            Self::Rows(rows) => Counts { rows: number(rows.len()), changes: None },
-            Self::Begun(part) => Counts { rows: number(part.0.len()), changes: None },
-            Self::Fetched(part) => Counts { rows: number(part.0.len()), changes: None },
-            Self::LastPart(last) => Counts { rows: number(last.1 + last.0.len()), changes: None },
-            Self::Json(document) => Counts { rows: number(document.rows), changes: None },
-            Self::Ran(result) => Counts {
-                rows: result.rows.as_ref().and_then(|rows| number(rows.len())),
-                changes: has_written(result).then_some(result.changes),
-            },
-            Self::Batch(results) => Counts {
-                rows: number(results.iter().filter_map(|result| result.rows.as_ref()).map(Rows::len).sum()),
-                changes: Some(results.iter().map(|result| result.changes).sum()),
-            },
-            _ => Counts::default(),
-        }
+    pub(crate) fn numbers(&self) -> Numbers {
+        let (rows, changes) = match self {
+            Self::Executed(executed) => (None, Some(executed.changes)),
+            Self::Changes(changes) => (None, Some(*changes)),
+            Self::Rows(rows) => (Some(rows.len()), None),
+            Self::Begun(part) => (Some(part.0.len()), None),
+            Self::Fetched(part) => (Some(part.0.len()), None),
+            Self::LastPart(last) => (Some(last.1 + last.0.len()), None),
+            Self::Json(document) => (Some(document.rows), None),
+            Self::Ran(result) => (result.rows.as_ref().map(Rows::len), has_written(result).then_some(result.changes)),
+            Self::Batch(results) => (
+                Some(results.iter().filter_map(|result| result.rows.as_ref()).map(Rows::len).sum()),
+                Some(results.iter().map(|result| result.changes).sum()),
+            ),
+            _ => (None, None),
+        };
+        (rows.map(|rows| rows as u64), changes)
     }
 }
 

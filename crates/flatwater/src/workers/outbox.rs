@@ -67,8 +67,8 @@ impl<'a> Outbox<'a> {
         if answer.as_ref().is_err_and(is_end) && ticket.should_stop() {
             self.recorder.counts.interrupted.count();
         }
-        if let (Some(metrics), Ok(answer)) = (&ticket.metrics, &answer) {
-            metrics.counted(answer.counts());
+        if let (Some(record), Ok(answer)) = (&ticket.record, &answer) {
+            record.answered(answer.numbers());
         }
         self.answers.push(Finished { reply_to, answer, decode: ticket.decode });
     }

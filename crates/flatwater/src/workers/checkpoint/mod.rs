@@ -192,7 +192,7 @@ impl CommitListener for Checkpointer {
         if self.0.waits_for_room.load(Ordering::Relaxed) {
             self.0.context.recorder.wal.writers_waited(took);
         } else {
-            self.0.context.recorder.wal.slowed();
+            self.0.context.recorder.wal.slowed.count();
         }
     }
 }

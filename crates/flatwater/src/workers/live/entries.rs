@@ -138,7 +138,7 @@ impl Entries {
         let mut invalidated: Vec<(Id, Precision)> = Vec::new();
         let is_everything = *change == Change::Everything;
         if is_everything {
-            self.counts.invalidated_all();
+            self.counts.counted.everything += 1;
             self.unknown.extend(self.entries.keys());
         } else {
             self.index.look_up(change, |id, precision| invalidated.push((id, precision)));
@@ -185,7 +185,7 @@ impl Entries {
             let commit = self.number;
             entry.run = RunState::Runs { ticket: ticket.clone(), commit, is_invalidated: false, is_lost: false };
             self.in_flight += 1;
-            self.counts.started();
+            self.counts.counted.runs += 1;
             let (query, is_small) = (entry.query.clone(), entry.is_small());
             let known = |part: &LivePart| self.texts.get(&part.text.sql).and_then(|(derived, _)| derived.clone());
             let known = query.0.iter().map(known).collect();
@@ -282,7 +282,7 @@ impl Entries {
             if is_invalidated { entry.invalidated_at.replace(now) } else { entry.invalidated_at.take() };
         match (&ended, invalidated_at) {
             (Ended::HeldBack, _) => return,
-            (Ended::Unchanged, _) => self.counts.was_unchanged(),
+            (Ended::Unchanged, _) => self.counts.counted.unchanged += 1,
             (Ended::Changed, Some(at)) => self.counts.lag(now.saturating_duration_since(at)),
             (Ended::Changed, None) => {}
         }

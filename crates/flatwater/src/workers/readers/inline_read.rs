@@ -62,8 +62,8 @@ impl Readers {
             reader.connection.statements.give_back(short);
         }
         lent.is_sound = reader.leave(is_well, now);
-        if !matches!(run, InlineRun::Ineligible(_)) {
-            lent.ran_inline = Some((matches!(run, InlineRun::Done(..)), run.took()));
+        if let InlineRun::Done(_, held) = &run {
+            lent.answered = Some(held.time());
         }
         run
     }
@@ -77,8 +77,8 @@ pub(super) struct Lent<'a> {
     pub(super) reader: Option<Box<Reader>>,
     /// No statement runs on the connection, and no code panicked while it used the connection.
     pub(super) is_sound: bool,
-    /// Whether the inline run returned a result, and how long it took. `None` if no statement ran.
-    ran_inline: Option<(bool, Duration)>,
+    /// How long the inline run took, if it returned a result.
+    answered: Option<Duration>,
 }
 
 impl<'a> Lent<'a> {
@@ -87,7 +87,7 @@ impl<'a> Lent<'a> {
         let mut pool = readers.0.lock();
         let reader = if may_lend(&pool) { pool.lend() } else { None };
         drop(pool);
-        reader.map(|reader| Self { readers, reader: Some(reader), is_sound: true, ran_inline: None })
+        reader.map(|reader| Self { readers, reader: Some(reader), is_sound: true, answered: None })
     }
 }
 
@@ -97,8 +97,8 @@ impl Drop for Lent<'_> {
         let reader = self.reader.take().filter(|reader| self.is_sound && !shared.is_drained(reader));
         let mut state = shared.lock();
         state.take_back(reader);
-        if let Some((is_answered, took)) = self.ran_inline {
-            state.tally.ran_inline(is_answered, took);
+        if let Some(took) = self.answered {
+            state.tally.answered(took);
         }
         shared.freed(state);
     }
@@ -203,7 +203,7 @@ impl Readers {
         let permit = &shared.context.policy.permit(false, params.heap_bytes(), || text.backoff.may_try()).ok()?;
         let (output, cookie) = (Output::Rows(usize::MAX), Some(known.cookie));
         let run = self.run_inline(InlineQuery { text, params, output, permit, cookie, calls_timed: false });
-        shared.context.recorder.tried_to_read(&run);
+        shared.context.recorder.inline.tried(&run);
         shared.context.policy.tried(&text.backoff, permit.began, &run);
         match run {
             InlineRun::Done(Ok(Answer::Rows(rows)), _) => Some(vec![LiveRun { rows, derived: known.clone(), found }]),

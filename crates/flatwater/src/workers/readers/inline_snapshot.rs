@@ -143,11 +143,7 @@ impl ReadSession {
             let end = is_over.then(|| End::Lost(why()));
             (run, end)
         });
-        let run = run.unwrap_or(InlineRun::Ineligible(NotTried::Other));
-        if !matches!(run, InlineRun::Ineligible(_)) {
-            self.pool().lock().tally.ran_in_snapshot();
-        }
-        run
+        run.unwrap_or(InlineRun::Ineligible(NotTried::Other))
     }
 
     /// Ends the snapshot on this thread, unless its connection is to be closed, or something still has to be done.
