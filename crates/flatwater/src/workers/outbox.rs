@@ -73,6 +73,11 @@ impl<'a> Outbox<'a> {
         self.answers.push(Finished { reply_to, answer, decode: ticket.decode });
     }
 
+    /// Answers the request, and ends it.
+    pub(crate) fn finish(&mut self, request: Request, answer: Result<Answer>) {
+        self.answer(request.work.describe().kind, &request.ticket, request.reply_to, answer);
+    }
+
     /// Returns true if a result is large enough to be decoded here.
     pub(crate) fn has_large(&self) -> bool {
         let is_large = |finished: &Finished| match (&finished.answer, finished.decode) {

@@ -112,13 +112,13 @@ impl OwnConnection {
             return Some(runner);
         }
         if let Some(answered) = self.tell_of_end(&request.work) {
-            answer(*request, answered, outbox);
+            outbox.finish(*request, answered);
             return Some(runner);
         }
         match slot {
             Some(Ok(slot)) => runner.takes(slot),
             Some(Err(error)) => {
-                answer(*request, Err(error), outbox);
+                outbox.finish(*request, Err(error));
                 return Some(runner);
             }
             None => {}
@@ -129,7 +129,7 @@ impl OwnConnection {
             Ok(Step::Answered(result)) => answered(self, runner, *request, result, outbox),
             Err(_) => {
                 let error = fault();
-                answer(*request, Err(error.clone()), outbox);
+                outbox.finish(*request, Err(error.clone()));
                 self.close(runner, End::Lost(error), None, outbox);
                 None
             }
@@ -195,12 +195,12 @@ impl OwnConnection {
         let (end, messages) = self.lock().inbox.over(end);
         if let Some(request) = asked {
             request.ticket.start();
-            answer(*request, Ok(Answer::Done), outbox);
+            outbox.finish(*request, Ok(Answer::Done));
         }
         for request in messages.into_iter().filter_map(request_of) {
             if request.ticket.start() {
                 let answered = if request.work.describe().undoes() { Ok(Answer::Done) } else { Err(ended(&end)) };
-                answer(*request, answered, outbox);
+                outbox.finish(*request, answered);
             }
         }
         outbox.deliver();
@@ -221,7 +221,7 @@ impl OwnConnection {
         drop(at);
         for request in refused.into_iter().filter_map(request_of) {
             if request.ticket.start() {
-                answer(*request, Err(error.clone()), &mut outbox);
+                outbox.finish(*request, Err(error.clone()));
             }
         }
         outbox.deliver();
@@ -249,7 +249,7 @@ fn answered(
     }
     let error = result.as_ref().err().cloned();
     let has_left = request.ticket.is_interrupted();
-    answer(request, result, outbox);
+    outbox.finish(request, result);
     if let Some(error) = error {
         if state.is_gone {
             own.close(runner, End::Lost(error), None, outbox);
@@ -277,8 +277,4 @@ pub(super) fn lose(own: &OwnConnection) -> Error {
     let (error, mut outbox) = (fault(), Outbox::passing_on(&own.given.context.recorder));
     own.close(Box::new(Runner::of(&own.given)), End::Lost(error.clone()), None, &mut outbox);
     error
-}
-
-pub(super) fn answer(request: Request, result: Result<Answer>, outbox: &mut Outbox<'_>) {
-    outbox.answer(request.work.describe().kind, &request.ticket, request.reply_to, result);
 }

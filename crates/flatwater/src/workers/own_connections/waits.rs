@@ -25,7 +25,6 @@ use rusqlite::ffi;
 
 use super::lent_slot::LentSlot;
 use super::runner::Runner;
-use super::serve_inbox::answer;
 use super::{Aside, At, Message, OwnConnection};
 use crate::queue::reply::Teller;
 use crate::queue::ticket::{CallOptions, Ticket, left_request};
@@ -58,14 +57,14 @@ impl OwnConnection {
     ) -> Option<Box<Runner>> {
         let (Some(writer), Some(this)) = (&self.given.writer, self.this.upgrade()) else {
             let error = opened_to_read(&self.given.options.path);
-            answer(*request, Err(error), outbox);
+            outbox.finish(*request, Err(error));
             return Some(runner);
         };
         // While it waits, its caller may withdraw it. Its time may be over by now, and the alarm for that finds no request that runs.
         if !request.ticket.hand_over() {
             if request.ticket.is_interrupted() {
                 // Its caller may wait until it is known that nothing of it is kept.
-                answer(*request, Err(left_request()), outbox);
+                outbox.finish(*request, Err(left_request()));
             }
             return Some(runner);
         }
@@ -74,7 +73,7 @@ impl OwnConnection {
         }
         if request.ticket.options.inside_body && request.ticket.start() {
             // The transaction that its caller is inside of has the slot.
-            answer(*request, Err(waits_for_itself()), outbox);
+            outbox.finish(*request, Err(waits_for_itself()));
             return Some(runner);
         }
         let now = Instant::now();

@@ -44,14 +44,14 @@ pub(crate) fn serve(held: &mut HeldConnection, shared: &WriterShared, request: R
     request.ticket.note_end(started, || held.busy_timeout.waited());
     if let Err(error) = begun {
         let error = shared.ended(request.ticket.timed(error), &request.ticket);
-        return shared.answer(outbox, request, Err(error));
+        return outbox.finish(request, Err(error));
     }
     let transaction = KeptTransaction::new(&shared.context.options, OnWriter(shared.this.clone()), None);
     let at = OpenState::new(held.lend());
     shared.ongoing.note_open(&transaction);
     let open = ServedTransaction { held, shared, transaction: transaction.clone(), at: Some(at), rests: false };
     // If the caller is gone, the guard is returned and dropped at once, which ends the transaction below.
-    shared.answer(outbox, request, Ok(Answer::Transaction(TransactionGuard(transaction))));
+    outbox.finish(request, Ok(Answer::Transaction(TransactionGuard(transaction))));
     serve_messages(open, None, outbox);
 }
 
@@ -93,14 +93,14 @@ fn serve_messages(mut open: ServedTransaction<'_>, first: Option<Message>, outbo
         held.room.note(error);
     }
     shared.make_noted_room(held);
-    refuse_after(shared, refused, &end, outbox);
+    refuse_after(refused, &end, outbox);
 }
 
 /// Answers the requests that a transaction will not serve any more.
-pub(crate) fn refuse_after(shared: &WriterShared, refused: Vec<Request>, end: &End, outbox: &mut Outbox<'_>) {
+pub(crate) fn refuse_after(refused: Vec<Request>, end: &End, outbox: &mut Outbox<'_>) {
     for request in refused {
         let answer = answer_after(end, &request.work);
-        shared.answer(outbox, request, answer);
+        outbox.finish(request, answer);
     }
 }
 
@@ -176,7 +176,7 @@ fn serve_message(at: &mut OpenState, shared: &WriterShared, message: Message, ou
         writer.wait_for_locks_for_all();
         let error = settle_unsettled(writer, shared, unsettled);
         let answer = shared.ended(error.clone(), &request.ticket);
-        shared.answer(outbox, request, Err(answer));
+        outbox.finish(request, Err(answer));
         return Some(End::Lost(error));
     }
     let is_end = request.work.describe().ends();
@@ -205,7 +205,7 @@ fn serve_message(at: &mut OpenState, shared: &WriterShared, message: Message, ou
     let lost = writer.is_autocommit().then(|| result.as_ref().err().cloned().unwrap_or_else(by_statement));
     // Its COMMIT failed, and may be tried again.
     let stays = request.ticket.options.keeps_open && lost.is_none();
-    shared.answer(outbox, request, result);
+    outbox.finish(request, result);
     match lost {
         _ if is_end && !stays => Some(End::Finished),
         Some(error) => Some(End::Lost(error)),

@@ -134,7 +134,7 @@ impl ReadersShared {
                 Ok(reader) => reader,
                 Err(error) => {
                     let error = self.ended(request.ticket.timed(error));
-                    outbox.answer(request.work.describe().kind, &request.ticket, request.reply_to, Err(error));
+                    outbox.finish(request, Err(error));
                     return Served::Returned(None);
                 }
             };
@@ -190,13 +190,12 @@ impl ReadersShared {
     /// Hands the request over to the writer, or answers it with an error. `error` is the reader's error if it could not
     /// prepare the statement.
     fn hand_over(&self, request: Request, error: Option<Error>, outbox: &mut Outbox<'_>) {
-        let kind = request.work.describe().kind;
         let refused = match self.writer_for(&request, error) {
             Ok(writer) if request.ticket.hand_over() => return writer.take_over(request),
             Ok(_) => too_late(),
             Err(error) => error,
         };
-        outbox.answer(kind, &request.ticket, request.reply_to, Err(refused));
+        outbox.finish(request, Err(refused));
     }
 
     /// Returns the writer, unless the reader's error is final. The error is not final if a write was in progress when

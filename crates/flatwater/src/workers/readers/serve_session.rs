@@ -109,8 +109,8 @@ impl ReadersShared {
             self.context.recorder.replaced_connection();
         }
         let (end, requests) = session.close(end);
-        for Request { ticket, work, reply_to, .. } in requests {
-            outbox.answer(work.describe().kind, &ticket, reply_to, Err(ended(&end)));
+        for request in requests {
+            outbox.finish(request, Err(ended(&end)));
         }
         self.lock().is_over(&session.ticket);
         self.release(usable);

@@ -186,13 +186,13 @@ fn finish(
                 shared.context.recorder.committed_group(members.len());
             }
             for (member, result) in members.drain(..).zip(results) {
-                shared.answer(outbox, member, result);
+                outbox.finish(member, result);
             }
         }
         Err(error) if error.kind() == ErrorKind::CommitUnknown => {
             for member in members.drain(..) {
                 let error = member.work.explain(error.clone());
-                shared.answer(outbox, member, Err(error));
+                outbox.finish(member, Err(error));
             }
         }
         Err(_) => members.iter_mut().for_each(|member| {
@@ -245,7 +245,7 @@ fn could_not_begin(shared: &WriterShared, members: &mut Vec<Request>, outbox: &m
     });
     for member in over {
         let error = member.work.explain(member.ticket.timed(error.clone()));
-        shared.answer(outbox, member, Err(error));
+        outbox.finish(member, Err(error));
     }
     *members = rest;
     put_back(shared, members);

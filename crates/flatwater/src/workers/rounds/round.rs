@@ -15,7 +15,6 @@ use super::{alone, group, taken};
 use crate::events::statement_event::ExecutedOn;
 use crate::queue::metrics::PendingWrite;
 use crate::queue::ticket::Ticket;
-use crate::workers::Answer;
 use crate::workers::outbox::Outbox;
 use crate::workers::own_connections::lent_slot::LentSlot;
 use crate::workers::perform::transaction;
@@ -194,7 +193,7 @@ impl WriterShared {
         if matches!(request.work, Work::Slot) {
             self.ongoing.note("a transaction of a connection");
             let lent = LentSlot::lent(self, writer);
-            self.answer(outbox, request, lent.ok_or_else(Error::closed).map(LentSlot::answer));
+            outbox.finish(request, lent.ok_or_else(Error::closed).map(LentSlot::answer));
             return false;
         }
         let Request { ticket, work, reply_to, lock_since, pending, .. } = request;
@@ -244,13 +243,8 @@ impl WriterShared {
             })
             .collect();
         for request in refused {
-            self.answer(outbox, request, Err(refusal.clone()));
+            outbox.finish(request, Err(refusal.clone()));
         }
-    }
-
-    pub(crate) fn answer(&self, outbox: &mut Outbox<'_>, request: Request, result: Result<Answer>) {
-        drop(request.pending);
-        outbox.answer(request.work.describe().kind, &request.ticket, request.reply_to, result);
     }
 
     /// Returns the error for the caller: what was interrupted because the database closes, waited for a lock no longer, or

@@ -27,7 +27,7 @@ pub(crate) fn start_from(shared: &WriterShared, first: usize, batch: &mut Vec<Re
     for gone in batch.extract_if(first.., |request| !request.ticket.start()) {
         if gone.ticket.is_interrupted() {
             // It had begun, maybe with a group. Its caller may wait until it is known that nothing of it is kept.
-            shared.answer(outbox, gone, Err(left_request()));
+            outbox.finish(gone, Err(left_request()));
         } else {
             shared.context.recorder.counts.abandoned.count();
         }

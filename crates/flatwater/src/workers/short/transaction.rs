@@ -166,7 +166,7 @@ fn leave(shared: Arc<WriterShared>, at: OpenState, refused: Vec<Request>, end: &
         at.effects.clean_up(connection, &writer.0.context.catalogue);
         let left = connection.wal_now();
         writer.0.leave(connection, left.as_ref(), Instant::now());
-        refuse_after(&writer.0, refused, end, outbox);
+        refuse_after(refused, end, outbox);
     });
 }
 
