@@ -7,7 +7,7 @@
 //! not before its time, and without any lock held; an alarm that was dropped does not start to run; an alarm never waits for a
 //! reply, because the end of that wait may itself be an alarm, nor for a file system, because all other alarms wait meanwhile; while
 //! a database is open the thread runs (`keep`), so that no alarm is lost because a thread cannot be started; setting an alarm wakes
-//! the thread only if it would sleep past it, so that what sets and drops one for each step, as transactions do, costs no wake-up. Of
+//! the thread only if it would sleep past it, so that what sets and drops one for each call, as deadlines do, costs no wake-up. Of
 //! a `Deadline` at most one alarm is set, and the one that was set last stays, because an alarm is set under the lock of its place;
 //! it keeps alive nothing that it is about. That lock is held for nothing else; an alarm is dropped without it. A forked child has no
 //! such thread and begins with an empty timer. Leaves out: alarms that come again (`recurring`); what happens when one goes off;

@@ -25,6 +25,7 @@ use crate::workers::work::{SavepointWork, Work};
 use flatwater_base::error::{Error, Result};
 use flatwater_base::inline::eligibility::Permit;
 use flatwater_base::inline::outcome::{InlineRun, NotTried};
+use flatwater_base::time::recurring::Recurring;
 
 /// Begins a transaction on the server of a session.
 pub fn begin(session: &Session) -> Call<Transaction<'static>> {
@@ -65,6 +66,8 @@ pub enum Turn {
 /// An open transaction on a server.
 pub struct ServerTransaction {
     transaction: Arc<KeptTransaction<OnServer>>,
+    /// Looks whether it is idle.
+    _looks: Recurring,
     /// It is served: the next message is taken as it comes.
     is_served: bool,
     stack: Stack,
@@ -81,12 +84,14 @@ impl ServerTransaction {
     pub fn begun(mut asked: Asked, path: &str, idle: Duration, calls: impl Fn() + Send + Sync + 'static) -> Self {
         let options = Options::new(path).transaction_idle(idle);
         let transaction = KeptTransaction::new(&options, OnServer(Box::new(calls)), None);
+        let (looks, looked_at) = (Recurring::default(), Arc::downgrade(&transaction));
+        looks.by(transaction.first_look(), move || looked_at.upgrade()?.look());
         let (kept, changes) = (asked.kept.take(), asked.changes.take());
         let guard = TransactionGuard(transaction.clone());
         // If its caller is gone, the guard is dropped, and the next turn is the end.
         answer(asked.request, Ok(Answer::Transaction(guard)));
         let (stack, steps) = (Stack::default(), Steps::default());
-        Self { transaction, is_served: true, stack, steps, end: End::Finished, changes, _kept: kept }
+        Self { transaction, _looks: looks, is_served: true, stack, steps, end: End::Finished, changes, _kept: kept }
     }
 
     /// Returns what comes next. What needs no statement is answered here.

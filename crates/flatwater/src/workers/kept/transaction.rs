@@ -36,10 +36,9 @@ use flatwater_base::inline::eligibility::Permit;
 use flatwater_base::inline::outcome::{InlineRun, NotTried};
 use flatwater_base::thread::lock;
 use flatwater_base::time::later;
-use flatwater_base::time::recurring::Recurring;
 
 /// A transaction that is idle for this long is reported as an event, once.
-const REPORTED_AFTER: Duration = Duration::from_secs(1);
+const REPORTED_AFTER: Duration = if events::ARE_BUILT { Duration::from_secs(1) } else { Duration::MAX };
 
 /// Sent besides requests: undo the last of these savepoints, because its handle was dropped.
 pub(crate) struct Undo(pub(crate) Savepoints);
@@ -89,36 +88,33 @@ pub(crate) struct KeptTransaction<S: Side> {
     path: PathBuf,
     idle_limit: Duration,
     savepoints: AtomicU64,
-    /// Looks whether it is idle.
-    looks: Recurring,
     side: S,
 }
 
 struct At<C> {
     inbox: Inbox<C, Savepoints, Undo>,
-    /// The idle event was sent, or is not needed.
+    /// The idle event was sent.
     is_reported: bool,
 }
 
 impl<S: Side> KeptTransaction<S> {
-    /// Returns the transaction that has just begun. `None`: the thread that has begun it keeps the connection, and serves it.
+    /// Returns the transaction that has just begun. `None`: the thread that has begun it keeps the connection, and serves it. Who
+    /// calls this has somebody [`look`](Self::look) at [`first_look`](Self::first_look).
     pub(crate) fn new(options: &Options, side: S, connection: Option<S::Connection>) -> Arc<Self> {
-        let idle_limit = options.transaction_idle;
-        let is_reported = !events::ARE_BUILT || idle_limit <= REPORTED_AFTER;
-        let transaction = Arc::new_cyclic(|this: &Weak<Self>| Self {
+        Arc::new_cyclic(|this: &Weak<Self>| Self {
             this: this.clone(),
             origin: Origin::here(),
-            at: Mutex::new(At { inbox: Inbox::new(connection), is_reported }),
+            at: Mutex::new(At { inbox: Inbox::new(connection), is_reported: false }),
             path: options.path.clone(),
-            idle_limit,
+            idle_limit: options.transaction_idle,
             savepoints: AtomicU64::new(0),
-            looks: Recurring::default(),
             side,
-        });
-        let of = transaction.this.clone();
-        let first = later(Instant::now(), if is_reported { idle_limit } else { REPORTED_AFTER });
-        transaction.looks.by(first, move || of.upgrade()?.look());
-        transaction
+        })
+    }
+
+    /// Returns when it is idle for its limit, or to be reported, if it is not used until then.
+    pub(crate) fn first_look(&self) -> Instant {
+        later(Instant::now(), self.idle_limit.min(REPORTED_AFTER))
     }
 
     fn lock(&self) -> MutexGuard<'_, At<S::Connection>> {
@@ -138,7 +134,6 @@ impl<S: Side> KeptTransaction<S> {
     /// The transaction is over. Returns why, and the requests that will not be served. Called by who has the connection.
     pub(crate) fn close(&self, end: End) -> (End, Vec<Request>) {
         let (end, messages) = self.lock().inbox.over(end);
-        self.looks.end();
         (end, messages.into_iter().filter_map(Message::request).collect())
     }
 
@@ -166,8 +161,8 @@ impl<S: Side> KeptTransaction<S> {
     }
 
     /// Ends the transaction if it has been idle for its limit, sends the event if it was idle for `REPORTED_AFTER`, and
-    /// returns when to look again. Runs on the timer's thread.
-    fn look(&self) -> Option<Instant> {
+    /// returns when to look again: `None` after the end. Runs on the timer's thread.
+    pub(crate) fn look(&self) -> Option<Instant> {
         let now = Instant::now();
         let mut at = self.lock();
         if at.inbox.end().is_some() {
@@ -183,7 +178,7 @@ impl<S: Side> KeptTransaction<S> {
         }
         let reports = !at.is_reported && idle >= REPORTED_AFTER;
         at.is_reported |= reports;
-        let limit = if at.is_reported { self.idle_limit } else { REPORTED_AFTER };
+        let limit = if at.is_reported { self.idle_limit } else { self.idle_limit.min(REPORTED_AFTER) };
         drop(at);
         if reports {
             events::idle_transaction(&self.path, idle);

@@ -48,7 +48,7 @@ pub(crate) fn serve(held: &mut HeldConnection, shared: &WriterShared, request: R
     }
     let transaction = KeptTransaction::new(&shared.context.options, OnWriter(shared.this.clone()), None);
     let at = OpenState::new(held.lend());
-    shared.ongoing.note_open(&transaction);
+    shared.note_open(&transaction);
     let open = ServedTransaction { held, shared, transaction: transaction.clone(), at: Some(at), rests: false };
     // If the caller is gone, the guard is returned and dropped at once, which ends the transaction below.
     outbox.finish(request, Ok(Answer::Transaction(TransactionGuard(transaction))));

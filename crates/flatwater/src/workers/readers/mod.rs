@@ -40,6 +40,7 @@ use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
 use flatwater_base::error::{Error, Result};
 use flatwater_base::thread::lock;
+use flatwater_base::time::recurring::Recurring;
 use flatwater_base::time::timer::Deadline;
 
 /// A handle to the pool. Cheap to clone.
@@ -54,6 +55,8 @@ struct ReadersShared {
     state: Mutex<Pool>,
     /// Goes off when a thread is to be started that could not be started before.
     again: Deadline,
+    /// Looks whether read sessions are at their limits.
+    looks: Recurring,
     /// Signalled when a connection was given back or closed. `close` waits for it.
     closed: Condvar,
 }
@@ -85,7 +88,8 @@ impl Readers {
         Self(Arc::new_cyclic(|pool| {
             let state = Pool::new(&context.options, due_leases::Watch::new(pool.clone()));
             let (state, again, closed) = (Mutex::new(state), Deadline::default(), Condvar::new());
-            ReadersShared { context, writer, requests: Arc::default(), state, again, closed }
+            let looks = Recurring::default();
+            ReadersShared { context, writer, requests: Arc::default(), state, again, looks, closed }
         }))
     }
 

@@ -18,7 +18,6 @@ use flatwater_base::error::hint::hint;
 use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::thread::lock;
 use flatwater_base::time::later;
-use flatwater_base::time::recurring::Recurring;
 
 /// What a session is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,8 +67,6 @@ pub(super) struct ReadSession {
     pub(super) ticket: Arc<Ticket>,
     began: Instant,
     inbox: Mutex<SessionInbox>,
-    /// Looks whether it is at its limit.
-    looks: Recurring,
 }
 
 pub(super) fn ended_by_statement() -> Error {
@@ -77,7 +74,7 @@ pub(super) fn ended_by_statement() -> Error {
 }
 
 impl ReadSession {
-    /// Creates the session of a request that began then. `begin` sets its limit.
+    /// Creates the session of a request that began then.
     pub(super) fn new(
         pool: &Arc<ReadersShared>,
         purpose: Purpose,
@@ -86,21 +83,11 @@ impl ReadSession {
         began: Instant,
     ) -> Arc<Self> {
         let inbox = Mutex::new(Inbox::new(Some(reader)));
-        let (pool, looks) = (pool.clone(), Recurring::default());
-        Arc::new(Self { pool, purpose, ticket, began, inbox, looks })
-    }
-
-    /// The session can be found by others from here on: its limit counts.
-    pub(super) fn begin(self: &Arc<Self>) {
-        let inbox = self.lock();
-        if inbox.end().is_none() {
-            let of = Arc::downgrade(self);
-            self.looks.by(later(Instant::now(), self.limit()), move || of.upgrade()?.look());
-        }
+        Arc::new(Self { pool: pool.clone(), purpose, ticket, began, inbox })
     }
 
     /// A cursor may be idle for this long; a snapshot may be this old.
-    fn limit(&self) -> Duration {
+    pub(super) fn limit(&self) -> Duration {
         match self.purpose {
             Purpose::Cursor => self.pool.context.options.stream_idle,
             Purpose::Snapshot => self.pool.context.options.snapshot_age,
@@ -198,27 +185,22 @@ impl ReadSession {
     /// The session is over. Returns the end, which may have been noted before, and the requests that will not be served.
     pub(super) fn close(&self, end: End) -> (End, Vec<Request>) {
         let (end, messages) = self.lock().over(end);
-        self.looks.end();
         (end, messages.into_iter().filter_map(Message::request).collect())
     }
 
     /// Ends the session if it is at its limit, or returns when to look again. Runs on the timer's thread.
-    fn look(self: &Arc<Self>) -> Option<Instant> {
+    pub(super) fn look(self: &Arc<Self>) -> Option<Instant> {
         let now = Instant::now();
         let limit = self.limit();
         let inbox = self.lock();
-        let since = match self.purpose {
-            Purpose::Snapshot => self.began,
-            Purpose::Cursor => inbox.rests_since().unwrap_or(now),
+        let (since, end) = match self.purpose {
+            Purpose::Snapshot => (self.began, End::Old(limit)),
+            Purpose::Cursor => (inbox.rests_since().unwrap_or(now), End::Idle(limit)),
         };
         let until = later(since, limit);
         if now < until {
             return inbox.end().is_none().then_some(until);
         }
-        let end = match self.purpose {
-            Purpose::Cursor => End::Idle(limit),
-            Purpose::Snapshot => End::Old(limit),
-        };
         // Under the same lock: a fetch that comes later is refused with this reason.
         self.finish_in(inbox, end);
         self.ticket.end();

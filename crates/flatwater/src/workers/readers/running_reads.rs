@@ -6,8 +6,8 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use super::Readers;
 use super::read_session::ReadSession;
+use super::{Readers, ReadersShared};
 use crate::queue::ticket::Ticket;
 use crate::workers::kept::inbox::End;
 use crate::workers::request::Request;
@@ -71,6 +71,12 @@ impl Oldest {
         }
         self.0.ticket.cut_off()
     }
+}
+
+/// Ends the read sessions that are at their limits, and returns when to look again, if others are open. Runs on the timer's thread.
+pub(super) fn look(pool: &ReadersShared) -> Option<Instant> {
+    let open: Vec<_> = pool.lock().running.iter().filter_map(Running::open_session).collect();
+    open.iter().filter_map(ReadSession::look).min()
 }
 
 impl Readers {

@@ -15,7 +15,7 @@ use super::ReadersShared;
 use super::perform_read::perform;
 use super::read_session::{Purpose, ReadSession};
 use super::reader::{Performed, Reader};
-use super::running_reads::Running;
+use super::running_reads::{Running, look};
 use super::serve_session::OpenSession;
 use crate::connection::open::access::{is_read_only, of_read};
 use crate::events::statement_event::ExecutedOn;
@@ -28,6 +28,7 @@ use crate::workers::request::Request;
 use crate::workers::shared_errors::{opened_to_read, too_late, waits_for_itself};
 use flatwater_base::error::{Error, ErrorKind, Result};
 use flatwater_base::thread::current::{block_on, mark_closure};
+use flatwater_base::time::later;
 use flatwater_base::values::row::Rows;
 use flatwater_sql::statement_info::StatementInfo;
 
@@ -179,7 +180,8 @@ impl ReadersShared {
         let ticket = Arc::new(Ticket::new(CallOptions::default(), Instant::now()));
         let session = ReadSession::new(self, purpose, ticket, reader, began);
         self.lock().running.push(Running::session(&session, text));
-        session.begin();
+        let pool = Arc::downgrade(self);
+        self.looks.by(later(Instant::now(), session.limit()), move || look(&*pool.upgrade()?));
         let at = Arc::new(OpenSession(session));
         match first {
             Some((rows, number)) => Answer::Begun(Box::new((rows, CursorGuard::new(at, number)))),

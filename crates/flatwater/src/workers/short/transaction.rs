@@ -88,7 +88,7 @@ pub(crate) fn begin_inline(writer: &Writer, rowid: Option<i64>, permit: &Permit<
     }
     let side = OnWriter(shared.this.clone());
     let transaction = KeptTransaction::new(&shared.context.options, side, Some(OpenState::new(slot.lend())));
-    shared.ongoing.note_open(&transaction);
+    shared.note_open(&transaction);
     InlineRun::Done(Ok(Answer::Transaction(TransactionGuard(transaction))), permit.held_until_now())
 }
 

@@ -74,6 +74,8 @@ pub(crate) struct WriterShared {
     pub(crate) again: Deadline,
     /// Asks for the statistics of the planner.
     pub(crate) optimizes: Recurring,
+    /// Looks whether the open transaction is idle.
+    looks: Recurring,
     /// The number of requests that are not answered yet.
     pub(crate) pending_writes: Arc<AtomicU64>,
     /// What a close has to end.
@@ -105,6 +107,7 @@ impl Writer {
             lease_watch: writer_lease::Watch::default(),
             again: Deadline::default(),
             optimizes: Recurring::default(),
+            looks: Recurring::default(),
             pending_writes: Arc::default(),
             ongoing: Ongoing::default(),
         })))

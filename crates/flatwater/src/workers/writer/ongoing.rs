@@ -7,6 +7,7 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::Instant;
 
 use super::open_state::WriterTransaction;
 use super::{Writer, WriterShared};
@@ -60,15 +61,10 @@ impl Ongoing {
         }
     }
 
-    /// Lets a close find the open transaction.
-    pub(crate) fn note_open(&self, transaction: &Arc<WriterTransaction>) {
-        let mut ongoing = self.lock();
-        ongoing.transaction = Arc::downgrade(transaction);
-        let ended = ongoing.ended;
-        drop(ongoing);
-        if ended {
-            transaction.end(End::Closed);
-        }
+    /// Looks whether the open transaction is idle, and returns when to look again, if there is one.
+    fn look(&self) -> Option<Instant> {
+        let transaction = self.lock().transaction.upgrade();
+        transaction?.look()
     }
 
     /// Called when the time of a close is over: what runs is interrupted, unless it is a group. An open transaction ends as
@@ -117,6 +113,21 @@ impl Writer {
 }
 
 impl WriterShared {
+    /// Lets a close find the open transaction, and the timer, which looks whether it is idle. A transaction that ends before that
+    /// leaves the look to the next one.
+    pub(crate) fn note_open(&self, transaction: &Arc<WriterTransaction>) {
+        let mut ongoing = self.ongoing.lock();
+        ongoing.transaction = Arc::downgrade(transaction);
+        let ended = ongoing.ended;
+        drop(ongoing);
+        if ended {
+            transaction.end(End::Closed);
+        }
+        // A look that runs, and has not found the transaction, is followed by one at this time.
+        let this = self.this.clone();
+        self.looks.by(transaction.first_look(), move || this.upgrade()?.ongoing.look());
+    }
+
     pub(crate) fn is_left(&self) -> bool {
         self.is_left.load(Ordering::SeqCst)
     }

@@ -1,6 +1,6 @@
 //! Snapshots: several reads of one point in time.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flatwater::{Database, ErrorKind, Options, Session};
 use futures_util::TryStreamExt;
@@ -148,6 +148,25 @@ fn a_snapshot_past_its_age_ends_and_says_so() {
             assert!(error.hint().unwrap().contains("snapshot_age"), "{error}");
         }
         assert_eq!(db.query_optional_value::<i64>(SUM, ()).await.unwrap(), Some(3_000_000));
+    });
+}
+
+#[test]
+fn each_snapshot_may_be_as_old_as_the_limit() {
+    let file = TestFile::new();
+    run(async {
+        const AGE: Duration = Duration::from_millis(60);
+        let db = accounts(file.options().tuning(|t| t.snapshot_age(AGE))).await;
+        for _ in 0..5 {
+            let first = db.snapshot().await.unwrap();
+            let began = Instant::now();
+            until(|| began.elapsed() >= AGE / 3).await;
+            let began = Instant::now();
+            let second = db.snapshot().await.unwrap();
+            until(|| db.stats().readers_held == 0).await;
+            assert!(began.elapsed() >= AGE, "{:?}", began.elapsed());
+            drop((first, second));
+        }
     });
 }
 

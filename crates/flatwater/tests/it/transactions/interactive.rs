@@ -2,7 +2,7 @@
 //!
 //! Leaves out: bodies (`bodies`), statements that fail inside one (`failed_statements`).
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flatwater::{Database, Error, ErrorKind, Transaction};
 use futures_util::future::join_all;
@@ -17,6 +17,7 @@ in_both_places!(
     reads_inside_see_its_writes_and_readers_outside_do_not,
     other_writers_wait_for_its_end_and_then_go_on_in_order,
     an_idle_transaction_is_rolled_back_and_says_so_and_lets_others_write,
+    each_transaction_has_the_whole_of_its_idle_limit,
     a_rollback_of_what_is_rolled_back_already_is_no_error,
     a_begin_that_is_given_up_leaves_no_transaction_open,
 );
@@ -179,6 +180,23 @@ async fn an_idle_transaction_is_rolled_back_and_says_so_and_lets_others_write(pl
         assert!(error.hint().unwrap().contains("Options::transaction_idle"), "{error}");
     }
     assert_eq!(content(&db).await, [3]);
+}
+
+async fn each_transaction_has_the_whole_of_its_idle_limit(place: &Place) {
+    const LIMIT: Duration = Duration::from_millis(60);
+    let db = empty_table(place.options().transaction_idle(LIMIT)).await;
+    for _ in 0..5 {
+        // The limit of the first one is over within that of the second one.
+        let began = Instant::now();
+        drop(db.begin().await.unwrap());
+        until(|| began.elapsed() >= LIMIT / 3).await;
+        let began = Instant::now();
+        let tx = db.begin().await.unwrap();
+        until(|| !tx.in_transaction()).await;
+        assert!(began.elapsed() >= LIMIT, "{:?}", began.elapsed());
+        let error = tx.commit().await.unwrap_err();
+        assert!(error.message().contains("not used for 60ms"), "{error}");
+    }
 }
 
 async fn a_rollback_of_what_is_rolled_back_already_is_no_error(place: &Place) {
