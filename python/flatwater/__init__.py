@@ -56,8 +56,8 @@ from ._native import version as __version__
 from ._told.names import of_module
 
 if TYPE_CHECKING:
-    from ._given.types import Options, Params, Seconds, SqlLike, Tuning
-    from ._given.values import register_adapter
+    from ._given.types import Options, Params, Seconds, SqlLike, Tuning, Types
+    from ._given.values import Json, register_adapter
     from ._handles.blob import Blob
     from ._handles.connection import Connection
     from ._handles.live import Live, Subscription
@@ -89,6 +89,7 @@ __all__ = [
     "IntegrityError",
     "InterfaceError",
     "InternalError",
+    "Json",
     "LeaseStats",
     "Live",
     "LiveStats",
@@ -115,6 +116,7 @@ __all__ = [
     "Transaction",
     "Tuning",
     "TurnStats",
+    "Types",
     "UniqueViolation",
     "WalBlocker",
     "WalStats",
@@ -133,8 +135,8 @@ Sequence.register(Rows)  # pyright: ignore[reportAttributeAccessIssue]
 if not TYPE_CHECKING:
     # What many programs do not use is imported when they do: this takes as long as all the rest.
     _LATER = {
-        "_given.types": {"Options", "Params", "Seconds", "SqlLike", "Tuning"},
-        "_given.values": {"register_adapter"},
+        "_given.types": {"Options", "Params", "Seconds", "SqlLike", "Tuning", "Types"},
+        "_given.values": {"Json", "register_adapter"},
         "_handles.blob": {"Blob"},
         "_handles.connection": {"Connection"},
         "_handles.live": {"Live", "Subscription"},

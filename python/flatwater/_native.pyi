@@ -7,7 +7,7 @@ from typing import Any, Generic, SupportsIndex, TypeAlias, TypeVar, final, overl
 
 from typing_extensions import Buffer, Self, disjoint_base
 
-from ._given.types import AnyPath, Options, Params, Seconds, SqlLike
+from ._given.types import AnyPath, Options, Params, Seconds, SqlLike, Types
 from ._told.stats import Stats
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "Turns",
     "WaitedBlock",
     "check_sql",
+    "check_types",
     "close_all",
     "close_at_exit",
     "connect",
@@ -257,7 +258,9 @@ class Executor:
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self: ...
     def execute(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Call[ExecuteResult]:
         """Runs one statement that returns no rows. Returns its changes and the rowid of the last row it inserted."""
-    def run(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Call[RunResult]:
+    def run(
+        self, sql: SqlLike, params: Params = None, *, types: Types | None = None, timeout: Seconds | None = None
+    ) -> Call[RunResult]:
         """Runs any one statement. Returns its rows, if it returns rows, and what it changed: for programs that do not
         know what the statement is, such as consoles and adapters."""
     def executemany(self, sql: str, rows: Iterable[Params], *, timeout: Seconds | None = None) -> Call[int]:
@@ -270,62 +273,141 @@ class Executor:
         """Runs several statements with their parameters, all or nothing, in one trip. Returns a result for each."""
     @overload
     def query(
-        self, sql: SqlLike, params: Params = None, *, into: None = None, timeout: Seconds | None = None
+        self,
+        sql: SqlLike,
+        params: Params = None,
+        *,
+        into: None = None,
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> Call[Rows]:
-        """Runs one statement and returns all its rows: a sequence of `Row`, or a list of what `into` makes of each."""
+        """Runs one statement and returns all its rows: a sequence of `Row`, or a list of what `into` makes of each.
+        `types` says what the values of columns mean, as the option of `connect`; here each column must be there."""
     @overload
     def query(
-        self, sql: SqlLike, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
+        self,
+        sql: SqlLike,
+        params: Params = None,
+        *,
+        into: type[dict[Any, Any]],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> Call[list[dict[str, Any]]]: ...
     @overload
     def query(
-        self, sql: SqlLike, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
+        self,
+        sql: SqlLike,
+        params: Params = None,
+        *,
+        into: type[tuple[Any, ...]],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> Call[list[tuple[Any, ...]]]: ...
     @overload
     def query(
-        self, sql: SqlLike, params: Params = None, *, into: Callable[..., _T], timeout: Seconds | None = None
+        self,
+        sql: SqlLike,
+        params: Params = None,
+        *,
+        into: Callable[..., _T],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> Call[list[_T]]: ...
     @overload
     def query_one(
-        self, sql: SqlLike, params: Params = None, *, into: None = None, timeout: Seconds | None = None
+        self,
+        sql: SqlLike,
+        params: Params = None,
+        *,
+        into: None = None,
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> Call[Row]:
         """Runs one statement and returns its first row, or what `into` makes of it. Raises `RowNotFound` if there is
         no row."""
     @overload
     def query_one(
-        self, sql: SqlLike, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
+        self,
+        sql: SqlLike,
+        params: Params = None,
+        *,
+        into: type[dict[Any, Any]],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> Call[dict[str, Any]]: ...
     @overload
     def query_one(
-        self, sql: SqlLike, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
+        self,
+        sql: SqlLike,
+        params: Params = None,
+        *,
+        into: type[tuple[Any, ...]],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> Call[tuple[Any, ...]]: ...
     @overload
     def query_one(
-        self, sql: SqlLike, params: Params = None, *, into: Callable[..., _T], timeout: Seconds | None = None
+        self,
+        sql: SqlLike,
+        params: Params = None,
+        *,
+        into: Callable[..., _T],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> Call[_T]: ...
     @overload
     def query_optional(
-        self, sql: SqlLike, params: Params = None, *, into: None = None, timeout: Seconds | None = None
+        self,
+        sql: SqlLike,
+        params: Params = None,
+        *,
+        into: None = None,
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> Call[Row | None]:
         """Runs one statement and returns its first row, or what `into` makes of it; None if there is no row."""
     @overload
     def query_optional(
-        self, sql: SqlLike, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
+        self,
+        sql: SqlLike,
+        params: Params = None,
+        *,
+        into: type[dict[Any, Any]],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> Call[dict[str, Any] | None]: ...
     @overload
     def query_optional(
-        self, sql: SqlLike, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
+        self,
+        sql: SqlLike,
+        params: Params = None,
+        *,
+        into: type[tuple[Any, ...]],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> Call[tuple[Any, ...] | None]: ...
     @overload
     def query_optional(
-        self, sql: SqlLike, params: Params = None, *, into: Callable[..., _T], timeout: Seconds | None = None
+        self,
+        sql: SqlLike,
+        params: Params = None,
+        *,
+        into: Callable[..., _T],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> Call[_T | None]: ...
-    def query_value(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Call[Any]:
+    def query_value(
+        self, sql: SqlLike, params: Params = None, *, types: Types | None = None, timeout: Seconds | None = None
+    ) -> Call[Any]:
         """Runs one statement and returns the first value of its first row; None for NULL. Raises `RowNotFound` if there
         is no row."""
-    def query_optional_value(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Call[Any]:
+    def query_optional_value(
+        self, sql: SqlLike, params: Params = None, *, types: Types | None = None, timeout: Seconds | None = None
+    ) -> Call[Any]:
         """Runs one statement and returns the first value of its first row; None for NULL and if there is no row."""
-    def query_values(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Call[list[Any]]:
+    def query_values(
+        self, sql: SqlLike, params: Params = None, *, types: Types | None = None, timeout: Seconds | None = None
+    ) -> Call[list[Any]]:
         """Runs one statement and returns the first value of every row."""
     def query_columns(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Call[Columns]:
         """Runs one statement and returns its result as columns, for libraries that read Arrow, such as pandas. Raises
@@ -352,7 +434,9 @@ class Executor:
         self, timeout: Seconds | None, guard: TransactionGuard | None = None, rowid: int | None = None
     ) -> OwnCall[TransactionGuard]: ...
     def _snapshot(self, timeout: Seconds | None) -> OwnCall[SnapshotGuard]: ...
-    def _batches(self, sql: SqlLike, params: Params, timeout: Seconds | None) -> NativeBatches: ...
+    def _batches(
+        self, sql: SqlLike, params: Params, timeout: Seconds | None, types: Types | None = None
+    ) -> NativeBatches: ...
     def _open_blob(
         self, table: str, column: str, rowid: int, name: str, timeout: Seconds | None
     ) -> OwnCall[NativeBlob]: ...
@@ -396,6 +480,7 @@ class NativeDatabase:
         converters: Mapping[str, Callable[[bytes], Any]] | None,
         from_declared: bool,
         from_name: bool,
+        types: Types | None,
     ) -> None: ...
     def pages_sql(self, name: str) -> str | None: ...
     def create(self, function: NativeFunction) -> None: ...
@@ -523,6 +608,7 @@ def function(
 def listen(engine: bool, calls: bool) -> None: ...
 def options() -> tuple[list[str], list[str]]: ...
 def is_address(path: str) -> bool: ...
+def check_types(given: Any) -> None: ...
 def refuses_second_copy(path: AnyPath) -> bool: ...
 def close_all(wait: Seconds) -> OwnCall[None]: ...
 def close_at_exit(open: list[NativeDatabase], error: type[BaseException]) -> None: ...

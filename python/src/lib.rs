@@ -58,6 +58,8 @@ mod _native {
     #[pymodule_export]
     use crate::foreign::functions::function;
     #[pymodule_export]
+    use crate::given::reading::check_types;
+    #[pymodule_export]
     use crate::given::statement::{Statements, Tokens, parameters_of};
     #[pymodule_export]
     use crate::handles::database::{check_sql, connect, is_address, options, problems, refuses_second_copy};

@@ -135,7 +135,7 @@ TWINS = {
         "Owns the handle. Leaves out running it: its database does that, and finds the compiled statement by its text.",
         imports="from .._native import Call, Columns, ExecuteResult, Row, Rows, RunResult\n\n"
         "if TYPE_CHECKING:\n"
-        "    from .._given.types import Params, Seconds\n"
+        "    from .._given.types import Params, Seconds, Types\n"
         "    from .scopes import Reads",
         class_=PREPARED.format(await_="await ", on="Reads", name="flatwater.Prepared"),
         without=("executescript", "batch"),
@@ -146,7 +146,7 @@ TWINS = {
         head="The prepared statements of `flatwater.blocking`.\n\nOwns the handle. Leaves out running it.",
         imports="from .._native import Columns, ExecuteResult, Row, Rows, RunResult\n\n"
         "if TYPE_CHECKING:\n"
-        "    from .._given.types import Params, Seconds\n"
+        "    from .._given.types import Params, Seconds, Types\n"
         "    from . import Executor",
         class_=PREPARED.format(await_="", on="Executor", name="flatwater.blocking.Prepared"),
         without=("executescript", "batch"),
@@ -158,7 +158,7 @@ TWINS = {
         "Owns the wait. Leaves out `executemany`, which takes the rows of a generator in parts (`blocking`).",
         imports="from .._native import Columns, ExecuteResult, Executor, Row, Rows, RunResult, wait\n\n"
         "if TYPE_CHECKING:\n"
-        "    from .._given.types import Params, Seconds, SqlLike",
+        "    from .._given.types import Params, Seconds, SqlLike, Types",
         class_='class Calls:\n    """The calls that run SQL, and wait for it."""\n\n    _on: Executor\n',
         without=("executemany",),
         waits=True,

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime};
-use flatwater::bindings::is_of_write;
+use flatwater::bindings::{after_the_write, cell, is_of_write};
 use flatwater::values::Column;
 use flatwater::{Error, ErrorCode, FromSql, Rows, ValueRef};
 use uuid::Uuid;
@@ -191,15 +191,15 @@ pub fn words() -> impl Iterator<Item = &'static str> + Clone {
 /// Returns the error for a value of a result that has not this meaning. `before` is the number of rows before the result's own.
 #[must_use]
 pub fn unreadable(rows: &Rows, (row, column): (usize, usize), before: usize, meaning: Meaning, why: &str) -> Error {
-    let kind = flatwater::bindings::cell(rows, row, column).data_type().to_string().to_uppercase();
+    let kind = cell(rows, row, column).data_type().to_string().to_uppercase();
     let name = rows.columns().nth(column).unwrap_or_default();
-    let done = if is_of_write(rows) { "; the call was executed" } else { "" };
-    let message = format!(
-        "column {column} ({name}): {kind} cannot be read as {}: {why} (row {}){done}",
-        meaning.word(),
-        row + before
-    );
-    let error = Error::new(ErrorCode::UnreadableValue, message);
+    let number = row + before;
+    let message =
+        format!("column {column} ({name}): {kind} cannot be read as {}: {why} (row {number})", meaning.word());
+    let mut error = rows.explain(Error::new(ErrorCode::UnreadableValue, message));
+    if is_of_write(rows) {
+        error = after_the_write(error);
+    }
     match meaning {
         Meaning::Datetime if kind == "INTEGER" || kind == "REAL" => error.with_hint(
             "say what it counts: \"unix_seconds\", \"unix_milliseconds\" or \"julian_day\" for this column in `types`",

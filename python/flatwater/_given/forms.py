@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .._native import check_types
+
 if TYPE_CHECKING:
     from .._native import NativeDatabase
+    from .types import Types
 
 
 class Converters(NamedTuple):
@@ -24,7 +27,7 @@ class Converters(NamedTuple):
 class Forms:
     """What was chosen."""
 
-    __slots__ = ("_converters", "datetimes_of_sqlite3")
+    __slots__ = ("_converters", "_types", "datetimes_of_sqlite3")
 
     def __init__(self, options: Any) -> None:
         """Takes the options from those of `connect`."""
@@ -33,13 +36,16 @@ class Forms:
             raise TypeError('the option "datetimes" must be "utc" or "sqlite3"')
         self.datetimes_of_sqlite3 = bool(datetimes == "sqlite3")
         self._converters = _converters(options.pop("converters", None))
+        self._types: Types | None = options.pop("types", None)
+        if self._types is not None:
+            check_types(self._types)
 
     def give(self, native: NativeDatabase) -> None:
         """Gives them to a database that was just opened."""
         if self._converters is not None:
-            native.set_forms(self.datetimes_of_sqlite3, *self._converters)
-        elif self.datetimes_of_sqlite3:
-            native.set_forms(True, None, False, False)
+            native.set_forms(self.datetimes_of_sqlite3, *self._converters, self._types)
+        elif self.datetimes_of_sqlite3 or self._types is not None:
+            native.set_forms(self.datetimes_of_sqlite3, None, False, False, self._types)
 
 
 def _converters(given: object) -> Converters | None:

@@ -6,13 +6,11 @@ import datetime
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Union
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, Union
 
 from .._sql import Sql
 
 if TYPE_CHECKING:
-    from typing import Literal
-
     from .functions import Functions
 
 if sys.version_info >= (3, 14):
@@ -42,6 +40,26 @@ Seconds = Union[float, datetime.timedelta]
 """A time: a number of seconds, or a `timedelta`."""
 
 AnyPath = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
+
+
+TypeWord = Literal[
+    "boolean",
+    "date",
+    "time",
+    "datetime",
+    "json",
+    "uuid",
+    "decimal",
+    "unix_seconds",
+    "unix_milliseconds",
+    "julian_day",
+    "stored",
+]
+"""What the values of a column mean: "stored" is what SQLite stores."""
+
+Types = Union[Literal["standard", "stored"], Mapping[str, TypeWord]]
+"""What the values of columns mean: what their declared types say, with other words for columns by name, or for those of
+a table: `{"total": "decimal", "events.at": "unix_seconds"}`."""
 
 
 class Tuning(TypedDict, total=False):
@@ -168,5 +186,9 @@ class Options(TypedDict, total=False):
     untrusted: bool
     """For a file that a stranger may have made: it is opened for reading unless `read_only=False`, its schema runs no
     function that may have effects, and its sizes have low limits. Default off."""
+    types: Types
+    """What the values of columns mean. "standard": columns that were declared BOOLEAN, DATE, TIME, DATETIME, TIMESTAMP,
+    JSON, UUID, DECIMAL or NUMERIC have values of Python's types for it, a moment is in UTC, and a dict, a list and a
+    `Decimal` can be bound. A dict is the same with other types for some columns. Default "stored"."""
     tuning: Tuning
     """Options that most programs leave as they are: see `Tuning`. Default: none is set."""

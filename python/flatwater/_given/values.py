@@ -18,7 +18,8 @@ from typing import Any, TypeVar
 from .._errors import Error, misuse, name_of_type
 
 T = TypeVar("T")
-_adapters: dict[type, Callable[[Any], object]] = {}
+Form = Callable[[Any], object]
+_adapters: dict[type, Form] = {}
 
 
 def register_adapter(type: type[T], adapter: Callable[[T], object]) -> None:
@@ -26,21 +27,43 @@ def register_adapter(type: type[T], adapter: Callable[[T], object]) -> None:
     _adapters[type] = adapter
 
 
+class Json:
+    """A value that is bound as the text of a JSON document, whatever its type."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return f"Json({self.value!r})"
+
+
 def adapt(value: object) -> object:
     """Returns a value as an int, a float, a str, bytes or None. Called by the native part."""
-    return _adapt(value, _FORMS)
+    return _adapt(value, _FORMS, _FORMS_BY_NAME)
 
 
 def adapt_as_sqlite3(value: object) -> object:
     """The same for a database with `datetimes="sqlite3"`."""
-    return _adapt(value, _FORMS_OF_SQLITE3)
+    return _adapt(value, _FORMS_OF_SQLITE3, _FORMS_BY_NAME)
 
 
-def _adapt(value: object, forms: Mapping[type, Callable[[Any], object]]) -> object:
+def adapt_standard(value: object) -> object:
+    """The same for a database, or a call, with standard types."""
+    return _adapt(value, _STANDARD, _STANDARD_BY_NAME)
+
+
+def adapt_standard_as_sqlite3(value: object) -> object:
+    """The same with both."""
+    return _adapt(value, _STANDARD_OF_SQLITE3, _STANDARD_BY_NAME)
+
+
+def _adapt(value: object, forms: Mapping[type, Form], forms_by_name: Mapping[tuple[str, str], Form]) -> object:
     for base in type(value).__mro__:
         if adapter := _adapters.get(base):
             return adapter(value)
-        if form := forms.get(base) or _FORMS_BY_NAME.get((base.__module__, base.__qualname__)):
+        if form := forms.get(base) or forms_by_name.get((base.__module__, base.__qualname__)):
             return form(value)
     conform = getattr(value, "__conform__", None)
     if conform is not None and (adapted := conform(sqlite3.PrepareProtocol)) is not None:
@@ -139,11 +162,44 @@ def _time(value: datetime.time) -> str:
     return _checked(value, datetime.time, text, f"{_TIME}({_MICROSECONDS})?")
 
 
-def _decimal(value: object) -> object:
-    raise _refused("SQLite has no decimals", "store text, or an integer number of the smallest unit")
+def _no_decimal(value: object) -> object:
+    raise _refused(
+        "SQLite has no decimals", 'store text, an integer number of the smallest unit, or use types="standard"'
+    )
 
 
-_FORMS: Mapping[type, Callable[[Any], object]] = {
+def _decimal(value: Any) -> str:
+    """The digits, with the zeros of its scale. Of a column that SQLite takes for one of numbers 15 digits come back, or
+    an integer of 64 bits: <https://sqlite.org/datatype3.html>."""
+    if not value.is_finite():
+        raise _refused("NaN and infinity cannot be stored as a decimal", "bind None")
+    digits = "".join(map(str, value.as_tuple().digits)).strip("0")
+    if len(digits) > _DIGITS or not -_EXPONENT < value.adjusted() < _EXPONENT:
+        if value != value.to_integral_value() or not -(2**63) <= value < 2**63:
+            hint = "store `str(value)` in a column declared TEXT or DECIMAL TEXT"
+            raise _refused(f"a column of numbers keeps {_DIGITS} digits of a decimal, and this one has more", hint)
+    text = format(value, "f")
+    return text.removeprefix("-") if value == 0 else text
+
+
+def _json(value: Any) -> str:
+    import json
+
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _refused(f"a value of type {name_of_type(value)} is not JSON: {error}", _JSON_HINT) from None
+
+
+def _json_of(value: Json) -> str:
+    return _json(value.value)
+
+
+_JSON_HINT = "JSON has dicts with texts as keys, lists, texts, numbers that are finite, booleans and None"
+_DIGITS = 15
+_EXPONENT = 300
+_FORMS: dict[type, Form] = {
+    Json: _json_of,
     bool: _bool,
     int: _same,
     float: _same,
@@ -153,10 +209,14 @@ _FORMS: Mapping[type, Callable[[Any], object]] = {
     datetime.date: _date,
     datetime.time: _time,
 }
-_FORMS_BY_NAME: Mapping[tuple[str, str], Callable[[Any], object]] = {
+_FORMS_BY_NAME: dict[tuple[str, str], Form] = {
     ("uuid", "UUID"): str,
-    ("decimal", "Decimal"): _decimal,
+    ("decimal", "Decimal"): _no_decimal,
 }
 
 # A date has the same form in both. A time of day, which the module refuses, has that of Flatwater.
 _FORMS_OF_SQLITE3 = {**_FORMS, datetime.datetime: _datetime_of_sqlite3}
+
+_STANDARD = {**_FORMS, dict: _json, list: _json}
+_STANDARD_OF_SQLITE3 = {**_FORMS_OF_SQLITE3, dict: _json, list: _json}
+_STANDARD_BY_NAME = {**_FORMS_BY_NAME, ("decimal", "Decimal"): _decimal}

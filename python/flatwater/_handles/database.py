@@ -208,11 +208,11 @@ class Database(Opened, Reads):
                     if await anext(problems, None) is None:
                         return
             except Error:
-                damaged = await self.query_values(pages)
+                damaged = await self.query_values(pages, types="stored")
                 if not damaged:
                     raise
             else:
-                damaged = await self.query_values(pages)
+                damaged = await self.query_values(pages, types="stored")
             for number, problem in enumerate(damaged, 1):
                 yield problem
                 if is_due(number):
@@ -225,7 +225,7 @@ class Database(Opened, Reads):
                 yield problem
 
     async def _problems(self, sql: str, timeout: Seconds | None) -> AsyncGenerator[str, None]:
-        async with self.batches(sql, timeout=timeout) as batches:
+        async with self.batches(sql, types="stored", timeout=timeout) as batches:
             async for rows in batches:
                 for number, row in enumerate(rows, 1):
                     for problem in _native.problems(row[0]):
@@ -272,9 +272,9 @@ class Database(Opened, Reads):
                     return
                 rows = None
                 if isinstance(step, Ask):
-                    rows = await snapshot.query(step.sql, step.params)
+                    rows = await snapshot.query(step.sql, step.params, types="stored")
                 elif isinstance(step, Lines):
-                    async with snapshot.batches(step.sql) as batches:
+                    async with snapshot.batches(step.sql, types="stored") as batches:
                         async for batch in batches:
                             for number, row in enumerate(batch, 1):
                                 yield f"{row[0]};"

@@ -17,16 +17,18 @@ from .._waiting.pause import ROWS, Pause
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from .._given.types import Params, Seconds, SqlLike
+    from .._given.types import Params, Seconds, SqlLike, Types
 
 
 class Parts:
     """What `batches` and `stream` have in common: `async with`, and the native side."""
 
-    def __init__(self, of: Executor, sql: SqlLike, params: Params, timeout: Seconds | None) -> None:
+    def __init__(
+        self, of: Executor, sql: SqlLike, params: Params, types: Types | None, timeout: Seconds | None
+    ) -> None:
         # Empty when it is closed. Shared with the loop over it, which must not refer to this object: when it is dropped
         # without its block, the reader is given back.
-        self._open: list[NativeBatches] = [of._batches(sql, params, timeout)]
+        self._open: list[NativeBatches] = [of._batches(sql, params, timeout, types)]
         self._is_entered = False
 
     async def __aenter__(self) -> Self:
@@ -83,8 +85,10 @@ class Batches(Parts):
 class Stream(Parts):
     """The rows of a query one by one: `async with db.stream(sql) as rows`, `async for row in rows`."""
 
-    def __init__(self, of: Executor, sql: SqlLike, params: Params, timeout: Seconds | None) -> None:
-        super().__init__(of, sql, params, timeout)
+    def __init__(
+        self, of: Executor, sql: SqlLike, params: Params, types: Types | None, timeout: Seconds | None
+    ) -> None:
+        super().__init__(of, sql, params, types, timeout)
         # One for all loops: the next one goes on where the last one was left.
         self._rows: AsyncIterator[Row] | None = None
 

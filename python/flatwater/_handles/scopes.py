@@ -16,22 +16,26 @@ from .reads import Batches, Stream
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from .._given.types import Params, Seconds, SqlLike
+    from .._given.types import Params, Seconds, SqlLike, Types
     from .blob import Blob
 
 
 class Reads(Executor):
     """What runs SQL and reads large results in parts."""
 
-    def stream(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Stream:
+    def stream(
+        self, sql: SqlLike, params: Params = None, *, types: Types | None = None, timeout: Seconds | None = None
+    ) -> Stream:
         """Returns the rows of a query one by one, in bounded memory and of one point in time, for `async with`.
         `timeout` is that of each fetch."""
-        return Stream(self, sql, params, timeout)
+        return Stream(self, sql, params, types, timeout)
 
-    def batches(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Batches:
+    def batches(
+        self, sql: SqlLike, params: Params = None, *, types: Types | None = None, timeout: Seconds | None = None
+    ) -> Batches:
         """Returns the rows of a query in batches, in bounded memory and of one point in time, for `async with`.
         `timeout` is that of each fetch."""
-        return Batches(self, sql, params, timeout)
+        return Batches(self, sql, params, types, timeout)
 
     def open_blob(
         self, table: str, column: str, rowid: int, *, name: str = "main", timeout: Seconds | None = None

@@ -42,7 +42,7 @@ from ._reads import Batches, Stream
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-    from .._given.types import AnyPath, Options, Params, Seconds, SqlLike
+    from .._given.types import AnyPath, Options, Params, Seconds, SqlLike, Types
     from ._connection import Connection
 
 __all__ = [
@@ -78,15 +78,19 @@ class Executor(Calls):
             return wait(self._on.executemany(sql, rows, timeout=timeout))
         return _run_in_parts(self, sql, iter(rows), timeout)
 
-    def stream(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Stream:
+    def stream(
+        self, sql: SqlLike, params: Params = None, *, types: Types | None = None, timeout: Seconds | None = None
+    ) -> Stream:
         """Returns the rows of a query one by one, in bounded memory and of one point in time, for `with`. `timeout` is
         that of each fetch."""
-        return Stream(self, sql, params, timeout)
+        return Stream(self, sql, params, types, timeout)
 
-    def batches(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Batches:
+    def batches(
+        self, sql: SqlLike, params: Params = None, *, types: Types | None = None, timeout: Seconds | None = None
+    ) -> Batches:
         """Returns the rows of a query in batches, in bounded memory and of one point in time, for `with`. `timeout` is
         that of each fetch."""
-        return Batches(self, sql, params, timeout)
+        return Batches(self, sql, params, types, timeout)
 
     def open_blob(
         self, table: str, column: str, rowid: int, *, name: str = "main", timeout: Seconds | None = None
@@ -257,11 +261,11 @@ class Database(Opened, Executor):
                     if next(problems, None) is None:
                         return
             except Error:
-                damaged = self.query_values(pages)
+                damaged = self.query_values(pages, types="stored")
                 if not damaged:
                     raise
             else:
-                damaged = self.query_values(pages)
+                damaged = self.query_values(pages, types="stored")
             if damaged:
                 # The others follow from these.
                 yield from damaged
@@ -269,7 +273,7 @@ class Database(Opened, Executor):
         yield from self._problems(sql, timeout)
 
     def _problems(self, sql: str, timeout: Seconds | None) -> Generator[str, None, None]:
-        with self.batches(sql, timeout=timeout) as batches:
+        with self.batches(sql, types="stored", timeout=timeout) as batches:
             for rows in batches:
                 for row in rows:
                     yield from _native.problems(row[0])
@@ -308,9 +312,9 @@ class Database(Opened, Executor):
                     return
                 rows = None
                 if isinstance(step, Ask):
-                    rows = snapshot.query(step.sql, step.params)
+                    rows = snapshot.query(step.sql, step.params, types="stored")
                 elif isinstance(step, Lines):
-                    with snapshot.batches(step.sql) as batches:
+                    with snapshot.batches(step.sql, types="stored") as batches:
                         for batch in batches:
                             yield from (f"{row[0]};" for row in batch)
                 else:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from .._native import Columns, ExecuteResult, Executor, Row, Rows, RunResult, wait
 
 if TYPE_CHECKING:
-    from .._given.types import Params, Seconds, SqlLike
+    from .._given.types import Params, Seconds, SqlLike, Types
 
 _T = TypeVar("_T")
 
@@ -27,10 +27,12 @@ class Calls:
         """Runs one statement that returns no rows. Returns its changes and the rowid of the last row it inserted."""
         return wait(self._on.execute(sql, params, timeout=timeout))
 
-    def run(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> RunResult:
+    def run(
+        self, sql: SqlLike, params: Params = None, *, types: Types | None = None, timeout: Seconds | None = None
+    ) -> RunResult:
         """Runs any one statement. Returns its rows, if it returns rows, and what it changed: for programs that do not
         know what the statement is, such as consoles and adapters."""
-        return wait(self._on.run(sql, params, timeout=timeout))
+        return wait(self._on.run(sql, params, types=types, timeout=timeout))
 
     def executescript(self, sql: str, *, timeout: Seconds | None = None) -> None:
         """Runs several statements without parameters, separated by semicolons, all or nothing."""
@@ -44,81 +46,180 @@ class Calls:
 
     @overload
     def query(
-        self, sql: SqlLike, params: Params = None, *, into: None = None, timeout: Seconds | None = None
+        self,
+        sql: SqlLike,
+        params: Params = None,
+        *,
+        into: None = None,
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> Rows: ...
     @overload
     def query(
-        self, sql: SqlLike, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
+        self,
+        sql: SqlLike,
+        params: Params = None,
+        *,
+        into: type[dict[Any, Any]],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> list[dict[str, Any]]: ...
     @overload
     def query(
-        self, sql: SqlLike, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
+        self,
+        sql: SqlLike,
+        params: Params = None,
+        *,
+        into: type[tuple[Any, ...]],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> list[tuple[Any, ...]]: ...
     @overload
     def query(
-        self, sql: SqlLike, params: Params = None, *, into: Callable[..., _T], timeout: Seconds | None = None
+        self,
+        sql: SqlLike,
+        params: Params = None,
+        *,
+        into: Callable[..., _T],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> list[_T]: ...
-    def query(self, sql: SqlLike, params: Params = None, *, into: Any = None, timeout: Seconds | None = None) -> Any:
-        """Runs one statement and returns all its rows: a sequence of `Row`, or a list of what `into` makes of each."""
-        return wait(self._on.query(sql, params, into=into, timeout=timeout))
+    def query(
+        self,
+        sql: SqlLike,
+        params: Params = None,
+        *,
+        into: Any = None,
+        types: Types | None = None,
+        timeout: Seconds | None = None,
+    ) -> Any:
+        """Runs one statement and returns all its rows: a sequence of `Row`, or a list of what `into` makes of each.
+        `types` says what the values of columns mean, as the option of `connect`; here each column must be there."""
+        return wait(self._on.query(sql, params, into=into, types=types, timeout=timeout))
 
     @overload
     def query_one(
-        self, sql: SqlLike, params: Params = None, *, into: None = None, timeout: Seconds | None = None
+        self,
+        sql: SqlLike,
+        params: Params = None,
+        *,
+        into: None = None,
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> Row: ...
     @overload
     def query_one(
-        self, sql: SqlLike, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
+        self,
+        sql: SqlLike,
+        params: Params = None,
+        *,
+        into: type[dict[Any, Any]],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> dict[str, Any]: ...
     @overload
     def query_one(
-        self, sql: SqlLike, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
+        self,
+        sql: SqlLike,
+        params: Params = None,
+        *,
+        into: type[tuple[Any, ...]],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> tuple[Any, ...]: ...
     @overload
     def query_one(
-        self, sql: SqlLike, params: Params = None, *, into: Callable[..., _T], timeout: Seconds | None = None
+        self,
+        sql: SqlLike,
+        params: Params = None,
+        *,
+        into: Callable[..., _T],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> _T: ...
     def query_one(
-        self, sql: SqlLike, params: Params = None, *, into: Any = None, timeout: Seconds | None = None
+        self,
+        sql: SqlLike,
+        params: Params = None,
+        *,
+        into: Any = None,
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> Any:
         """Runs one statement and returns its first row, or what `into` makes of it. Raises `RowNotFound` if there is
         no row."""
-        return wait(self._on.query_one(sql, params, into=into, timeout=timeout))
+        return wait(self._on.query_one(sql, params, into=into, types=types, timeout=timeout))
 
     @overload
     def query_optional(
-        self, sql: SqlLike, params: Params = None, *, into: None = None, timeout: Seconds | None = None
+        self,
+        sql: SqlLike,
+        params: Params = None,
+        *,
+        into: None = None,
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> Row | None: ...
     @overload
     def query_optional(
-        self, sql: SqlLike, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
+        self,
+        sql: SqlLike,
+        params: Params = None,
+        *,
+        into: type[dict[Any, Any]],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> dict[str, Any] | None: ...
     @overload
     def query_optional(
-        self, sql: SqlLike, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
+        self,
+        sql: SqlLike,
+        params: Params = None,
+        *,
+        into: type[tuple[Any, ...]],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> tuple[Any, ...] | None: ...
     @overload
     def query_optional(
-        self, sql: SqlLike, params: Params = None, *, into: Callable[..., _T], timeout: Seconds | None = None
+        self,
+        sql: SqlLike,
+        params: Params = None,
+        *,
+        into: Callable[..., _T],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> _T | None: ...
     def query_optional(
-        self, sql: SqlLike, params: Params = None, *, into: Any = None, timeout: Seconds | None = None
+        self,
+        sql: SqlLike,
+        params: Params = None,
+        *,
+        into: Any = None,
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> Any:
         """Runs one statement and returns its first row, or what `into` makes of it; None if there is no row."""
-        return wait(self._on.query_optional(sql, params, into=into, timeout=timeout))
+        return wait(self._on.query_optional(sql, params, into=into, types=types, timeout=timeout))
 
-    def query_value(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Any:
+    def query_value(
+        self, sql: SqlLike, params: Params = None, *, types: Types | None = None, timeout: Seconds | None = None
+    ) -> Any:
         """Runs one statement and returns the first value of its first row; None for NULL. Raises `RowNotFound` if there
         is no row."""
-        return wait(self._on.query_value(sql, params, timeout=timeout))
+        return wait(self._on.query_value(sql, params, types=types, timeout=timeout))
 
-    def query_optional_value(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Any:
+    def query_optional_value(
+        self, sql: SqlLike, params: Params = None, *, types: Types | None = None, timeout: Seconds | None = None
+    ) -> Any:
         """Runs one statement and returns the first value of its first row; None for NULL and if there is no row."""
-        return wait(self._on.query_optional_value(sql, params, timeout=timeout))
+        return wait(self._on.query_optional_value(sql, params, types=types, timeout=timeout))
 
-    def query_values(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> list[Any]:
+    def query_values(
+        self, sql: SqlLike, params: Params = None, *, types: Types | None = None, timeout: Seconds | None = None
+    ) -> list[Any]:
         """Runs one statement and returns the first value of every row."""
-        return wait(self._on.query_values(sql, params, timeout=timeout))
+        return wait(self._on.query_values(sql, params, types=types, timeout=timeout))
 
     def query_columns(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Columns:
         """Runs one statement and returns its result as columns, for libraries that read Arrow, such as pandas. Raises

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from .._native import Columns, ExecuteResult, Row, Rows, RunResult
 
 if TYPE_CHECKING:
-    from .._given.types import Params, Seconds
+    from .._given.types import Params, Seconds, Types
     from . import Executor
 
 _T = TypeVar("_T")
@@ -35,77 +35,140 @@ class Prepared:
         """As `Database.execute`."""
         return self._on.execute(self.sql, params, timeout=timeout)
 
-    def run(self, params: Params = None, *, timeout: Seconds | None = None) -> RunResult:
+    def run(self, params: Params = None, *, types: Types | None = None, timeout: Seconds | None = None) -> RunResult:
         """As `Database.run`."""
-        return self._on.run(self.sql, params, timeout=timeout)
+        return self._on.run(self.sql, params, types=types, timeout=timeout)
 
     def executemany(self, rows: Iterable[Params], *, timeout: Seconds | None = None) -> int:
         """As `Database.executemany`."""
         return self._on.executemany(self.sql, rows, timeout=timeout)
 
     @overload
-    def query(self, params: Params = None, *, into: None = None, timeout: Seconds | None = None) -> Rows: ...
+    def query(
+        self, params: Params = None, *, into: None = None, types: Types | None = None, timeout: Seconds | None = None
+    ) -> Rows: ...
     @overload
     def query(
-        self, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
+        self,
+        params: Params = None,
+        *,
+        into: type[dict[Any, Any]],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> list[dict[str, Any]]: ...
     @overload
     def query(
-        self, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
+        self,
+        params: Params = None,
+        *,
+        into: type[tuple[Any, ...]],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> list[tuple[Any, ...]]: ...
     @overload
-    def query(self, params: Params = None, *, into: Callable[..., _T], timeout: Seconds | None = None) -> list[_T]: ...
-    def query(self, params: Params = None, *, into: Any = None, timeout: Seconds | None = None) -> Any:
+    def query(
+        self,
+        params: Params = None,
+        *,
+        into: Callable[..., _T],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
+    ) -> list[_T]: ...
+    def query(
+        self, params: Params = None, *, into: Any = None, types: Types | None = None, timeout: Seconds | None = None
+    ) -> Any:
         """As `Database.query`."""
-        return self._on.query(self.sql, params, into=into, timeout=timeout)
+        return self._on.query(self.sql, params, into=into, types=types, timeout=timeout)
 
     @overload
-    def query_one(self, params: Params = None, *, into: None = None, timeout: Seconds | None = None) -> Row: ...
+    def query_one(
+        self, params: Params = None, *, into: None = None, types: Types | None = None, timeout: Seconds | None = None
+    ) -> Row: ...
     @overload
     def query_one(
-        self, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
+        self,
+        params: Params = None,
+        *,
+        into: type[dict[Any, Any]],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> dict[str, Any]: ...
     @overload
     def query_one(
-        self, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
+        self,
+        params: Params = None,
+        *,
+        into: type[tuple[Any, ...]],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> tuple[Any, ...]: ...
     @overload
-    def query_one(self, params: Params = None, *, into: Callable[..., _T], timeout: Seconds | None = None) -> _T: ...
-    def query_one(self, params: Params = None, *, into: Any = None, timeout: Seconds | None = None) -> Any:
+    def query_one(
+        self,
+        params: Params = None,
+        *,
+        into: Callable[..., _T],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
+    ) -> _T: ...
+    def query_one(
+        self, params: Params = None, *, into: Any = None, types: Types | None = None, timeout: Seconds | None = None
+    ) -> Any:
         """As `Database.query_one`."""
-        return self._on.query_one(self.sql, params, into=into, timeout=timeout)
+        return self._on.query_one(self.sql, params, into=into, types=types, timeout=timeout)
 
     @overload
     def query_optional(
-        self, params: Params = None, *, into: None = None, timeout: Seconds | None = None
+        self, params: Params = None, *, into: None = None, types: Types | None = None, timeout: Seconds | None = None
     ) -> Row | None: ...
     @overload
     def query_optional(
-        self, params: Params = None, *, into: type[dict[Any, Any]], timeout: Seconds | None = None
+        self,
+        params: Params = None,
+        *,
+        into: type[dict[Any, Any]],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> dict[str, Any] | None: ...
     @overload
     def query_optional(
-        self, params: Params = None, *, into: type[tuple[Any, ...]], timeout: Seconds | None = None
+        self,
+        params: Params = None,
+        *,
+        into: type[tuple[Any, ...]],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> tuple[Any, ...] | None: ...
     @overload
     def query_optional(
-        self, params: Params = None, *, into: Callable[..., _T], timeout: Seconds | None = None
+        self,
+        params: Params = None,
+        *,
+        into: Callable[..., _T],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
     ) -> _T | None: ...
-    def query_optional(self, params: Params = None, *, into: Any = None, timeout: Seconds | None = None) -> Any:
+    def query_optional(
+        self, params: Params = None, *, into: Any = None, types: Types | None = None, timeout: Seconds | None = None
+    ) -> Any:
         """As `Database.query_optional`."""
-        return self._on.query_optional(self.sql, params, into=into, timeout=timeout)
+        return self._on.query_optional(self.sql, params, into=into, types=types, timeout=timeout)
 
-    def query_value(self, params: Params = None, *, timeout: Seconds | None = None) -> Any:
+    def query_value(self, params: Params = None, *, types: Types | None = None, timeout: Seconds | None = None) -> Any:
         """As `Database.query_value`."""
-        return self._on.query_value(self.sql, params, timeout=timeout)
+        return self._on.query_value(self.sql, params, types=types, timeout=timeout)
 
-    def query_optional_value(self, params: Params = None, *, timeout: Seconds | None = None) -> Any:
+    def query_optional_value(
+        self, params: Params = None, *, types: Types | None = None, timeout: Seconds | None = None
+    ) -> Any:
         """As `Database.query_optional_value`."""
-        return self._on.query_optional_value(self.sql, params, timeout=timeout)
+        return self._on.query_optional_value(self.sql, params, types=types, timeout=timeout)
 
-    def query_values(self, params: Params = None, *, timeout: Seconds | None = None) -> list[Any]:
+    def query_values(
+        self, params: Params = None, *, types: Types | None = None, timeout: Seconds | None = None
+    ) -> list[Any]:
         """As `Database.query_values`."""
-        return self._on.query_values(self.sql, params, timeout=timeout)
+        return self._on.query_values(self.sql, params, types=types, timeout=timeout)
 
     def query_columns(self, params: Params = None, *, timeout: Seconds | None = None) -> Columns:
         """As `Database.query_columns`."""

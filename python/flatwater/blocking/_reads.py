@@ -15,17 +15,19 @@ from .._told.names import of_batches, refuse_unknown
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from .._given.types import Params, Seconds, SqlLike
+    from .._given.types import Params, Seconds, SqlLike, Types
     from . import Executor
 
 
 class Parts:
     """What `batches` and `stream` have in common: `with`, and the native side."""
 
-    def __init__(self, of: Executor, sql: SqlLike, params: Params, timeout: Seconds | None) -> None:
+    def __init__(
+        self, of: Executor, sql: SqlLike, params: Params, types: Types | None, timeout: Seconds | None
+    ) -> None:
         # Empty when it is closed. Shared with the loop over it, which must not refer to this object: when it is dropped
         # without its block, the reader is given back.
-        self._open: list[NativeBatches] = [of._on._batches(sql, params, timeout)]
+        self._open: list[NativeBatches] = [of._on._batches(sql, params, timeout, types)]
 
     def __enter__(self) -> Self:
         return self
@@ -70,8 +72,10 @@ class Batches(Parts):
 class Stream(Parts):
     """The rows of a query one by one: `with db.stream(sql) as rows`, `for row in rows`."""
 
-    def __init__(self, of: Executor, sql: SqlLike, params: Params, timeout: Seconds | None) -> None:
-        super().__init__(of, sql, params, timeout)
+    def __init__(
+        self, of: Executor, sql: SqlLike, params: Params, types: Types | None, timeout: Seconds | None
+    ) -> None:
+        super().__init__(of, sql, params, types, timeout)
         # One for all loops: the next one goes on where the last one was left.
         self._rows: Iterator[Row] | None = None
 

@@ -20,7 +20,7 @@ use pyo3::types::{PyBytes, PyFloat, PyInt, PyTuple};
 use crate::capi::texts::short_text;
 use crate::capi::thread_state::called_by_database;
 use crate::foreign::own_exceptions::Raised;
-use crate::given::forms::Datetimes;
+use crate::given::forms::Written;
 use crate::given::params;
 
 /// The code of a function or a collation.
@@ -28,12 +28,12 @@ pub(crate) struct Code {
     /// As an error names it.
     said: Box<str>,
     pub(crate) code: Py<PyAny>,
-    datetimes: Datetimes,
+    written: Written,
 }
 
 impl Code {
-    pub(crate) fn new(kind: &str, name: &str, code: Py<PyAny>, datetimes: Datetimes) -> Self {
-        Self { said: format!("the {kind} {name}").into(), code, datetimes }
+    pub(crate) fn new(kind: &str, name: &str, code: Py<PyAny>, written: Written) -> Self {
+        Self { said: format!("the {kind} {name}").into(), code, written }
     }
 
     /// Runs `work` with the interpreter's lock.
@@ -97,7 +97,7 @@ impl Code {
 
     /// Returns a result as SQLite stores it: what is a parameter is a result.
     pub(crate) fn stored(&self, result: &Bound<'_, PyAny>) -> Result<Value, Raised> {
-        params::owned(result, self.datetimes)
+        params::owned(result, self.written)
             .map_err(|error| Raised { said: format!("the result of {} cannot be stored", self.said).into(), error })
     }
 

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 
 use crate::foreign::aggregates::PythonAggregate;
 use crate::foreign::calls_python::Code;
-use crate::given::forms::Datetimes;
+use crate::given::forms::Written;
 use crate::told::errors::{raised, refused};
 
 /// A function or a collation that no database has yet.
@@ -43,11 +43,11 @@ pub(crate) fn function(
         let class = code.get_type().fully_qualified_name()?;
         return Err(PyTypeError::new_err(format!("{name} must be something that can be called, not {class}")));
     }
-    let datetimes = if sqlite3_datetimes { Datetimes::Sqlite3 } else { Datetimes::Utc };
+    let written = Written { sqlite3_datetimes, standard: false };
     let flags = FunctionFlags::SQLITE_UTF8;
     // The function keeps the object, so no other one has its address meanwhile.
     let address = code.as_ptr().addr();
-    let code = Code::new(kind, name, code.unbind(), datetimes);
+    let code = Code::new(kind, name, code.unbind(), written);
     let (made, number) = match kind {
         "function" if deterministic => (Function::timed(name, arguments, move |context| code.scalar(context)), 0),
         "function" => (Function::scalar(name, arguments, flags, move |context| code.scalar(context)), 0),

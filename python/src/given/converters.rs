@@ -1,15 +1,13 @@
-//! What makes other values of those that SQLite stored.
+//! What makes other values of those that SQLite stored: the functions of a program.
 //!
 //! Owns: which columns of a result have a converter, by the rules of the `sqlite3` module, and calling one. Runs on the
-//! thread that touches a value. Invariants: a result without such columns is as one of a database without converters; the
-//! bytes of a value are those that the `sqlite3` module passes. Leaves out: what programs give (`flatwater._given.forms`), and
-//! whose results (`forms`).
+//! thread that touches a value. Invariant: the bytes of a value are those that the `sqlite3` module passes. Leaves out: what
+//! programs give (`flatwater._given.forms`), and what else a column may have (`reading`).
 
-use std::sync::Arc;
-
+use flatwater::values::Column;
 use flatwater::{Rows, ValueRef};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyFloat, PyMapping, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyFloat, PyMapping};
 
 /// The converters of a database, by the names of types in upper case.
 pub(crate) struct Converters {
@@ -19,58 +17,34 @@ pub(crate) struct Converters {
     from_name: bool,
 }
 
-/// What is known of the columns of one result: which are converted, and their names without types.
-#[derive(Default)]
-pub(crate) struct Casts {
-    by_column: Box<[Option<Py<PyAny>>]>,
-    pub(crate) names: Option<Py<PyTuple>>,
-}
-
 impl Converters {
-    pub(crate) fn new(by_type: Py<PyMapping>, from_declared: bool, from_name: bool) -> Arc<Self> {
-        Arc::new(Self { by_type, from_declared, from_name })
+    pub(crate) fn new(by_type: Py<PyMapping>, from_declared: bool, from_name: bool) -> Self {
+        Self { by_type, from_declared, from_name }
     }
 
-    /// Returns what is special about the columns of a result, if anything is.
-    pub(crate) fn casts(&self, py: Python<'_>, rows: &Rows) -> PyResult<Option<Casts>> {
-        let mut casts = Casts::default();
-        let declared = |column| rows.column(column).ok().and_then(|one| one.decl_type().map(str::to_owned));
-        let converters = rows.columns().enumerate().map(|(column, name)| {
-            let of_name = || self.find(py, type_in_name(name)?).transpose();
-            let of_declared = || self.find(py, first_word(&declared(column)?)).transpose();
-            let found = self.from_name.then(of_name).flatten();
-            found.or_else(|| self.from_declared.then(of_declared).flatten()).transpose()
-        });
-        casts.by_column = converters.collect::<PyResult<_>>()?;
-        if self.from_name && rows.columns().any(|name| name.contains('[')) {
-            let names = rows.columns().map(|name| PyString::intern(py, without_type(name)));
-            casts.names = Some(PyTuple::new(py, names.collect::<Vec<_>>())?.unbind());
+    /// Returns the converter of a column, if it has one.
+    pub(crate) fn of(&self, py: Python<'_>, column: Column<'_>) -> PyResult<Option<Py<PyAny>>> {
+        if self.from_name
+            && let Some(name) = type_in_name(column.name())
+            && let Some(found) = self.find(py, name)?
+        {
+            return Ok(Some(found));
         }
-        let is_special = casts.names.is_some() || casts.by_column.iter().any(Option::is_some);
-        Ok(is_special.then_some(casts))
+        match column.decl_type().filter(|_| self.from_declared) {
+            Some(declared) => self.find(py, first_word(declared)),
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the names of the columns without types, if one has a type in it.
+    pub(crate) fn names<'a>(&self, rows: &'a Rows) -> Option<impl Iterator<Item = &'a str>> {
+        let has_types = self.from_name && rows.columns().any(|name| name.contains('['));
+        has_types.then(|| rows.columns().map(without_type))
     }
 
     fn find(&self, py: Python<'_>, name: &str) -> PyResult<Option<Py<PyAny>>> {
         let found = self.by_type.bind(py).call_method1("get", (name.to_uppercase(),))?;
         Ok((!found.is_none()).then(|| found.unbind()))
-    }
-}
-
-impl Casts {
-    /// Returns the converter of a column.
-    #[inline]
-    pub(crate) fn of<'py>(&self, py: Python<'py>, column: usize) -> Option<&Bound<'py, PyAny>> {
-        self.by_column.get(column)?.as_ref().map(|converter| converter.bind(py))
-    }
-
-    /// Returns the converters of all columns.
-    pub(crate) fn all(&self, py: Python<'_>) -> Vec<Option<Py<PyAny>>> {
-        self.by_column.iter().map(|one| one.as_ref().map(|converter| converter.clone_ref(py))).collect()
-    }
-
-    /// Makes those that were pickled.
-    pub(crate) fn restored(by_column: Vec<Option<Py<PyAny>>>) -> Self {
-        Self { by_column: by_column.into(), names: None }
     }
 }
 

@@ -1,35 +1,37 @@
-//! What a program said of the forms of its values when it opened a database.
+//! What a program said of the forms of its values: when it opened a database, and of one call.
 //!
-//! Owns: keeping it with the handle of the database, whose calls ask for it. Leaves out: binding values (`params`), and what
-//! becomes of those of results (`converters`).
+//! Owns: keeping the former with the handle of the database, whose calls ask for it. Leaves out: binding values (`params`), and
+//! what becomes of those of results (`reading`).
 
 use std::sync::Arc;
 
 use flatwater::Session;
 use flatwater::bindings::{Target, mark};
+use pyo3::prelude::*;
 
-use crate::given::converters::Converters;
+use crate::given::reading::{Reading, types_of};
 
-/// In which form datetimes and dates are stored.
+/// In which forms values are stored.
 #[derive(Clone, Copy, Default, PartialEq)]
-pub(crate) enum Datetimes {
-    /// The one that is the same in every language.
-    #[default]
-    Utc,
-    /// That of the adapters of the `sqlite3` module.
-    Sqlite3,
+pub(crate) struct Written {
+    /// Datetimes and dates have that of the adapters of the `sqlite3` module. Otherwise it is the same in every language.
+    pub(crate) sqlite3_datetimes: bool,
+    /// Dicts, lists and decimals are stored, too.
+    pub(crate) standard: bool,
 }
 
-impl Datetimes {
+impl Written {
     #[inline]
     pub(crate) fn of(target: &Target) -> Self {
-        target.mark::<Forms>().map_or(Self::Utc, |forms| forms.datetimes)
+        target.mark::<Forms>().map_or_else(Self::default, |forms| forms.written)
     }
 }
 
+#[derive(Clone, Default)]
 pub(crate) struct Forms {
-    pub(crate) datetimes: Datetimes,
-    pub(crate) converters: Option<Arc<Converters>>,
+    pub(crate) written: Written,
+    /// How results are read, if the program said it.
+    pub(crate) reading: Option<Arc<Reading>>,
 }
 
 impl Forms {
@@ -38,9 +40,18 @@ impl Forms {
         mark(session, self);
     }
 
-    /// Returns the converters of a handle, if the program gave any.
+    /// Returns those of a handle.
     #[inline]
-    pub(crate) fn converters(target: &Target) -> Option<Arc<Converters>> {
-        target.mark::<Self>()?.converters.clone()
+    pub(crate) fn of(target: &Target) -> Self {
+        target.mark::<Self>().cloned().unwrap_or_default()
+    }
+
+    /// Returns those of a call, which may say its types itself.
+    pub(crate) fn of_call(target: &Target, types: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let Self { written, reading } = Self::of(target);
+        let Some(types) = types else { return Ok(Self { written, reading }) };
+        let types = types_of(types)?;
+        let written = Written { standard: types.is_some(), ..written };
+        Ok(Self { written, reading: Reading::of_call(reading.as_deref(), types) })
     }
 }

@@ -14,7 +14,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList, PyString, PyTuple};
 
-use crate::given::forms::Datetimes;
+use crate::given::forms::Written;
 use crate::given::params;
 use crate::given::statement::{Statement, statement};
 use crate::told::errors::refused;
@@ -41,16 +41,16 @@ pub(crate) struct ManyRows {
     pub(crate) sql: String,
     pub(crate) rows: ParamRows,
     row: Params,
-    datetimes: Datetimes,
+    written: Written,
     /// The number of the first row, in errors.
     first: usize,
 }
 
 impl ManyRows {
-    pub(crate) fn new(sql: String, datetimes: Datetimes, first: usize) -> Self {
+    pub(crate) fn new(sql: String, written: Written, first: usize) -> Self {
         let mut rows = ParamRows::default();
         number_from(&mut rows, first);
-        Self { sql, rows, row: Params::default(), datetimes, first }
+        Self { sql, rows, row: Params::default(), written, first }
     }
 }
 
@@ -59,8 +59,8 @@ impl Collection for ManyRows {
         ("the rows of parameters must not be a string", "pass a list of tuples: [(value,), ...]");
 
     fn add(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
-        let Self { sql, rows, row, datetimes, first } = self;
-        let filled = params::fill(row, given, sql, *datetimes);
+        let Self { sql, rows, row, written, first } = self;
+        let filled = params::fill(row, given, sql, *written);
         filled.map_err(|error| in_row(given.py(), error, *first + rows_added(rows)))?;
         add_row(rows, row);
         Ok(())
@@ -75,12 +75,12 @@ impl Collection for ManyRows {
 #[derive(Default)]
 pub(crate) struct Statements {
     pub(crate) all: BatchStatements,
-    datetimes: Datetimes,
+    written: Written,
 }
 
 impl Statements {
-    pub(crate) fn new(datetimes: Datetimes) -> Self {
-        Self { all: BatchStatements::default(), datetimes }
+    pub(crate) fn new(written: Written) -> Self {
+        Self { all: BatchStatements::default(), written }
     }
 }
 
@@ -90,7 +90,7 @@ impl Collection for Statements {
 
     fn add(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
         let (sql, params) = of_pair(given)?;
-        let Statement { sql, params } = statement(&sql, params.as_ref(), self.datetimes)?;
+        let Statement { sql, params } = statement(&sql, params.as_ref(), self.written)?;
         take_row(rows_of_next(&mut self.all, &sql), params);
         Ok(())
     }

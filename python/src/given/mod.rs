@@ -1,5 +1,6 @@
 //! What a program gives: statements, parameters, options, and how their values are read.
 
+pub(crate) mod casts;
 pub(crate) mod converters;
 pub(crate) mod forms;
 pub(crate) mod keys;
@@ -7,5 +8,6 @@ pub(crate) mod many;
 pub(crate) mod options;
 pub(crate) mod params;
 pub(crate) mod paths;
+pub(crate) mod reading;
 pub(crate) mod seconds;
 pub(crate) mod statement;

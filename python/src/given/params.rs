@@ -16,32 +16,32 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, PyMemoryView, PySequence};
 use pyo3::types::{PyString, PyTuple, PyType};
 
-use crate::given::forms::Datetimes;
+use crate::given::forms::Written;
 use crate::told::errors::{raised, refused};
 
 /// Returns the parameters for a text: a sequence of values, a mapping of names to values, or nothing for `None`.
-pub(crate) fn of(given: &Bound<'_, PyAny>, sql: &str, datetimes: Datetimes) -> PyResult<Params> {
+pub(crate) fn of(given: &Bound<'_, PyAny>, sql: &str, written: Written) -> PyResult<Params> {
     let mut params = Params::default();
-    fill(&mut params, given, sql, datetimes)?;
+    fill(&mut params, given, sql, written)?;
     Ok(params)
 }
 
 /// Fills parameters that are empty.
-pub(crate) fn fill(params: &mut Params, given: &Bound<'_, PyAny>, sql: &str, datetimes: Datetimes) -> PyResult<()> {
+pub(crate) fn fill(params: &mut Params, given: &Bound<'_, PyAny>, sql: &str, written: Written) -> PyResult<()> {
     if let Ok(values) = given.cast_exact::<PyTuple>() {
         for (at, value) in values.iter_borrowed().enumerate() {
-            add(params, at, &value, sql, datetimes)?;
+            add(params, at, &value, sql, written)?;
         }
         return Ok(());
     }
-    fill_any(params, given, sql, datetimes)
+    fill_any(params, given, sql, written)
 }
 
-fn fill_any(params: &mut Params, given: &Bound<'_, PyAny>, sql: &str, datetimes: Datetimes) -> PyResult<()> {
+fn fill_any(params: &mut Params, given: &Bound<'_, PyAny>, sql: &str, written: Written) -> PyResult<()> {
     let py = given.py();
     if let Ok(values) = given.cast::<PyList>() {
         for (at, value) in values.iter().enumerate() {
-            add(params, at, &value, sql, datetimes)?;
+            add(params, at, &value, sql, written)?;
         }
     } else if given.is_none() {
     } else if given.is_instance_of::<PyString>() || given.is_instance_of::<PyBytes>() {
@@ -53,10 +53,10 @@ fn fill_any(params: &mut Params, given: &Bound<'_, PyAny>, sql: &str, datetimes:
             Some(hint),
         ));
     } else if given.is_instance_of::<PyDict>() || given.cast::<PyMapping>().is_ok() {
-        *params = named(given.cast::<PyMapping>()?, sql, datetimes)?;
+        *params = named(given.cast::<PyMapping>()?, sql, written)?;
     } else if given.cast::<PySequence>().is_ok() || is_sequence(given) {
         for (at, value) in given.try_iter()?.enumerate() {
-            add(params, at, &value?, sql, datetimes)?;
+            add(params, at, &value?, sql, written)?;
         }
     } else {
         let kind = given.get_type().fully_qualified_name()?;
@@ -121,13 +121,12 @@ fn is_sequence(given: &Bound<'_, PyAny>) -> bool {
         && !class.hasattr("keys").unwrap_or(false)
 }
 
-fn named(given: &Bound<'_, PyMapping>, sql: &str, datetimes: Datetimes) -> PyResult<Params> {
+fn named(given: &Bound<'_, PyMapping>, sql: &str, written: Written) -> PyResult<Params> {
     let py = given.py();
     let makes_missing = given.get_type().hasattr(intern!(py, "__missing__"))?;
     let mut pairs = Vec::with_capacity(given.len()?);
     let mut add = |name: &str, value: &Bound<'_, PyAny>| {
-        let owned =
-            owned(value, datetimes).map_err(|error| of_parameter(py, error, Some(&format!("{name:?}")), sql))?;
+        let owned = owned(value, written).map_err(|error| of_parameter(py, error, Some(&format!("{name:?}")), sql))?;
         pairs.push((name.to_owned(), ToSqlOutput::Owned(owned)));
         PyResult::Ok(())
     };
@@ -160,9 +159,9 @@ fn named(given: &Bound<'_, PyMapping>, sql: &str, datetimes: Datetimes) -> PyRes
 
 /// Adds the value behind so many others.
 #[inline]
-fn add(params: &mut Params, at: usize, value: &Bound<'_, PyAny>, sql: &str, datetimes: Datetimes) -> PyResult<()> {
+fn add(params: &mut Params, at: usize, value: &Bound<'_, PyAny>, sql: &str, written: Written) -> PyResult<()> {
     let mut pushed = Ok(());
-    let bound = bind(value, datetimes, &mut |value| {
+    let bound = bind(value, written, &mut |value| {
         pushed = params.push(ToSqlOutput::Borrowed(value));
         Ok(())
     });
@@ -182,9 +181,9 @@ fn of_parameter(py: Python<'_>, error: PyErr, place: Option<&str>, sql: &str) ->
 }
 
 /// Returns the form in which the value is stored.
-pub(crate) fn owned(value: &Bound<'_, PyAny>, datetimes: Datetimes) -> PyResult<Value> {
+pub(crate) fn owned(value: &Bound<'_, PyAny>, written: Written) -> PyResult<Value> {
     let mut owned = Value::Null;
-    bind(value, datetimes, &mut |value| {
+    bind(value, written, &mut |value| {
         owned = value.try_into().map_err(|_| PyTypeError::new_err("a text is not UTF-8"))?;
         Ok(())
     })?;
@@ -194,7 +193,7 @@ pub(crate) fn owned(value: &Bound<'_, PyAny>, datetimes: Datetimes) -> PyResult<
 /// Calls `bound` with the form in which the value is stored.
 fn bind(
     value: &Bound<'_, PyAny>,
-    datetimes: Datetimes,
+    written: Written,
     bound: &mut dyn FnMut(ValueRef<'_>) -> PyResult<()>,
 ) -> PyResult<()> {
     if let Ok(number) = value.cast_exact::<PyInt>() {
@@ -210,7 +209,7 @@ fn bind(
     } else if let Ok(truth) = value.cast_exact::<PyBool>() {
         bound(ValueRef::Integer(truth.is_true().into()))
     } else {
-        bind_other(value, datetimes, bound)
+        bind_other(value, written, bound)
     }
 }
 
@@ -222,13 +221,15 @@ fn integer(number: &Bound<'_, PyInt>) -> PyResult<i64> {
 /// Binds what an adapter makes of the value, bytes in another form, or a value of a derived class.
 fn bind_other(
     value: &Bound<'_, PyAny>,
-    datetimes: Datetimes,
+    written: Written,
     bound: &mut dyn FnMut(ValueRef<'_>) -> PyResult<()>,
 ) -> PyResult<()> {
-    static ADAPT: [PyOnceLock<Py<PyAny>>; 2] = [const { PyOnceLock::new() }; 2];
-    let (adapt, name) = match datetimes {
-        Datetimes::Utc => (&ADAPT[0], "adapt"),
-        Datetimes::Sqlite3 => (&ADAPT[1], "adapt_as_sqlite3"),
+    static ADAPT: [PyOnceLock<Py<PyAny>>; 4] = [const { PyOnceLock::new() }; 4];
+    let (adapt, name) = match (written.sqlite3_datetimes, written.standard) {
+        (false, false) => (&ADAPT[0], "adapt"),
+        (true, false) => (&ADAPT[1], "adapt_as_sqlite3"),
+        (false, true) => (&ADAPT[2], "adapt_standard"),
+        (true, true) => (&ADAPT[3], "adapt_standard_as_sqlite3"),
     };
     let adapted = adapt.import(value.py(), "flatwater._given.values", name)?.call1((value,))?;
     if let Ok(number) = adapted.cast::<PyInt>() {

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyList, PyString, PyTuple};
 
-use crate::given::forms::Datetimes;
+use crate::given::forms::Written;
 use crate::given::params;
 
 /// A statement with its parameters, taken apart.
@@ -24,17 +24,17 @@ pub(crate) struct Statement<'a> {
 pub(crate) fn statement<'a>(
     sql: &'a Bound<'_, PyAny>,
     given: Option<&Bound<'_, PyAny>>,
-    datetimes: Datetimes,
+    written: Written,
 ) -> PyResult<Statement<'a>> {
     static TAKE_APART: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     if let Ok(sql) = sql.cast::<PyString>() {
         let sql = sql.to_str()?;
-        let params = given.map_or_else(|| Ok(Params::default()), |given| params::of(given, sql, datetimes))?;
+        let params = given.map_or_else(|| Ok(Params::default()), |given| params::of(given, sql, written))?;
         return Ok(Statement { sql: sql.into(), params });
     }
     let parts = TAKE_APART.import(sql.py(), "flatwater._sql", "take_apart")?.call1((sql, given))?;
     let (sql, given) = parts.extract::<(String, Bound<'_, PyAny>)>()?;
-    let params = params::of(&given, &sql, datetimes)?;
+    let params = params::of(&given, &sql, written)?;
     Ok(Statement { sql: sql.into(), params })
 }
 

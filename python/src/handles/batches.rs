@@ -3,6 +3,7 @@
 //! Owns: the native side of `Stream` and `Batches`. Runs on the loop's thread. Invariant: closing gives the reader back.
 //! Leaves out: blocks and loops, which are in Python (`flatwater._handles.reads`).
 
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use flatwater::bindings::{Output, empty_result, is_over, poll_batch, touch, unbegun};
@@ -10,7 +11,7 @@ use flatwater::calls::Batches;
 use pyo3::prelude::*;
 
 use crate::capi::call_type::new_call;
-use crate::given::converters::Converters;
+use crate::given::reading::Reading;
 use crate::results::rows::Rows;
 use crate::results::shape::Shape;
 use crate::waiting::call::Body;
@@ -19,11 +20,16 @@ use crate::waiting::polls::{Next, Shared, close};
 
 /// The rest of a result.
 #[pyclass(frozen, module = "flatwater._native")]
-pub(crate) struct NativeBatches(Shared<Batches>, Option<Arc<Converters>>);
+pub(crate) struct NativeBatches {
+    of: Shared<Batches>,
+    reading: Option<Arc<Reading>>,
+    /// How many rows were returned.
+    returned: Arc<AtomicUsize>,
+}
 
 impl NativeBatches {
-    pub(crate) fn new(batches: Batches, converters: Option<Arc<Converters>>) -> Self {
-        Self(Arc::new(Mutex::new(Some(batches))), converters)
+    pub(crate) fn new(batches: Batches, reading: Option<Arc<Reading>>) -> Self {
+        Self { of: Arc::new(Mutex::new(Some(batches))), reading, returned: Arc::default() }
     }
 }
 
@@ -31,36 +37,37 @@ impl NativeBatches {
 impl NativeBatches {
     /// Returns the next rows, or None after the last.
     fn next_batch<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        if let Some(call) = self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut().and_then(unbegun) {
+        if let Some(call) = self.of.lock().unwrap_or_else(PoisonError::into_inner).as_mut().and_then(unbegun) {
             place::begin(py, call)?;
         }
-        let next = Next::new(&self.0, |batches, context| {
+        let next = Next::new(&self.of, |batches, context| {
             let output = |rows: Option<_>| rows.map_or(Output::Done(()), Output::Rows);
             poll_batch(batches, context).map(|batch| batch.map(output))
         });
-        new_call(py, Body::other("batches", Ok(Box::new(next)), Shape::Plain).with(self.1.clone()))
+        let shape = Shape::Batch(Arc::clone(&self.returned));
+        new_call(py, Body::other("batches", Ok(Box::new(next)), shape).with(self.reading.clone()))
     }
 
     /// The rows of the last batch are being used.
     fn touch(&self) {
-        if let Some(batches) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(batches) = &*self.of.lock().unwrap_or_else(PoisonError::into_inner) {
             touch(batches);
         }
     }
 
     /// True if nothing is left to fetch.
     fn is_over(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_none_or(is_over)
+        self.of.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_none_or(is_over)
     }
 
     /// Returns a result without rows, of which nothing is left to fetch: its columns are known.
     fn empty<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, Rows>>> {
-        let empty = self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(empty_result);
-        empty.map(|rows| Rows::new(py, rows.into(), self.1.as_deref())).transpose()
+        let empty = self.of.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(empty_result);
+        empty.map(|rows| Rows::new(py, rows.into(), self.reading.as_deref())).transpose()
     }
 
     /// Gives the reader back.
     fn close(&self) {
-        close(&self.0);
+        close(&self.of);
     }
 }

@@ -12,7 +12,7 @@ use crate::capi::call_type::new_call;
 use crate::capi::thread_end::inside;
 use crate::foreign::callbacks;
 use crate::foreign::functions::NativeFunction;
-use crate::given::forms::Datetimes;
+use crate::given::forms::Written;
 use crate::results::shape::Shape;
 use crate::told::errors::raised;
 use crate::waiting::call::Body;
@@ -76,7 +76,7 @@ impl NativeConnection {
 
     /// True if datetimes are stored as the `sqlite3` module stores them.
     fn keeps_datetimes(&self) -> bool {
-        Datetimes::of(&self.target()) == Datetimes::Sqlite3
+        Written::of(&self.target()).sqlite3_datetimes
     }
 
     /// Calls `code` for what a statement does, while it is prepared.

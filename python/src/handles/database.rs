@@ -23,10 +23,11 @@ use crate::capi::call_type::new_call;
 use crate::capi::thread_end::inside;
 use crate::foreign::functions::NativeFunction;
 use crate::given::converters::Converters;
-use crate::given::forms::{Datetimes, Forms};
+use crate::given::forms::{Forms, Written};
 use crate::given::keys::AnyKey;
 use crate::given::many::of_pair;
 use crate::given::paths::AnyPath;
+use crate::given::reading::{Reading, types_of};
 use crate::given::seconds::{Seconds, timed};
 use crate::given::statement::{Statement, statement};
 use crate::handles::connection::NativeConnection;
@@ -164,17 +165,20 @@ pub(crate) fn options() -> (Vec<&'static str>, Vec<&'static str>) {
 #[pymethods]
 impl NativeDatabase {
     /// From now on values have these forms: datetimes those of the `sqlite3` module, and columns what converters make of
-    /// their values, by the names of types in upper case. Called once, before the first call.
+    /// their values, by the names of types in upper case, or what `types` says. Called once, before the first call.
     fn set_forms(
         &self,
         sqlite3_datetimes: bool,
         converters: Option<Py<PyMapping>>,
         from_declared: bool,
         from_name: bool,
-    ) {
-        let datetimes = if sqlite3_datetimes { Datetimes::Sqlite3 } else { Datetimes::Utc };
+        types: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let types = types.map_or(Ok(None), types_of)?;
+        let written = Written { sqlite3_datetimes, standard: types.is_some() };
         let converters = converters.map(|by_type| Converters::new(by_type, from_declared, from_name));
-        Forms { datetimes, converters }.keep(self.session());
+        Forms { written, reading: Reading::new(converters, types) }.keep(self.session());
+        Ok(())
     }
 
     /// How messages call it: `path`, or the address of a server without its secrets.
@@ -226,7 +230,7 @@ impl NativeDatabase {
 
     /// True if datetimes are stored as the `sqlite3` module stores them.
     fn keeps_datetimes(&self) -> bool {
-        Datetimes::of(&self.target()) == Datetimes::Sqlite3
+        Written::of(&self.target()).sqlite3_datetimes
     }
 
     /// Calls `tell` with every call of this database that ends, or nobody.
@@ -242,10 +246,10 @@ impl NativeDatabase {
         debounce: Seconds,
         throttle: Seconds,
     ) -> PyResult<NativeLive> {
-        let datetimes = Datetimes::of(&self.target());
+        let written = Written::of(&self.target());
         let query = |given| {
             let (sql, params) = of_pair(given)?;
-            statement(&sql, params.as_ref(), datetimes).map(|Statement { sql, params }| (sql.into_owned(), params))
+            statement(&sql, params.as_ref(), written).map(|Statement { sql, params }| (sql.into_owned(), params))
         };
         let queries = inside(py, || queries.iter().map(query).collect::<PyResult<_>>())?;
         Ok(NativeLive::results(self.session(), queries, pace(debounce, throttle)?))
@@ -259,7 +263,7 @@ impl NativeDatabase {
         debounce: Seconds,
         throttle: Seconds,
     ) -> PyResult<NativeLive> {
-        let Statement { sql, params } = inside(sql.py(), || statement(sql, params, Datetimes::of(&self.target())))?;
+        let Statement { sql, params } = inside(sql.py(), || statement(sql, params, Written::of(&self.target())))?;
         Ok(NativeLive::changes(self.session(), &sql, params, pace(debounce, throttle)?))
     }
 

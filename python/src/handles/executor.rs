@@ -4,8 +4,8 @@
 //! in an argument is raised by the await, as by any coroutine. Leaves out: what differs between the three, which is in
 //! Python.
 
-use flatwater::ErrorCode;
-use std::sync::{Arc, OnceLock};
+use flatwater::{ErrorCode, Params};
+use std::sync::OnceLock;
 
 use flatwater::bindings::{FrontCall, Needed, Target};
 use flatwater::options::JsonOptions;
@@ -15,8 +15,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use crate::capi::attributes::set_attribute;
 use crate::capi::call_type::new_call;
 use crate::capi::thread_end::inside;
-use crate::given::converters::Converters;
-use crate::given::forms::{Datetimes, Forms};
+use crate::given::forms::{Forms, Written};
 use crate::given::many::{Collecting, Collection, ManyRows, Statements};
 use crate::given::seconds::{Seconds, timed};
 use crate::given::statement::{Statement, statement};
@@ -31,6 +30,16 @@ use crate::results::shape::Shape;
 use crate::told::errors::refused;
 use crate::waiting::call::Body;
 use crate::waiting::pending::Pending;
+
+/// A statement and its parameters, as a program gives them.
+type Given<'a, 'py> = (&'a Bound<'py, PyAny>, Option<&'a Bound<'py, PyAny>>);
+
+/// What a call says besides of itself.
+#[derive(Clone, Copy, Default)]
+struct Asked<'a, 'py> {
+    timeout: Option<Seconds>,
+    types: Option<&'a Bound<'py, PyAny>>,
+}
 
 /// Runs SQL. The base of `Database`, `Transaction`, `Snapshot` and `Connection`.
 #[pyclass(subclass, frozen, weakref, module = "flatwater._native")]
@@ -60,10 +69,6 @@ impl Executor {
         }
     }
 
-    fn converters(&self) -> Option<Arc<Converters>> {
-        self.target.get().and_then(Forms::converters)
-    }
-
     /// A call on the target.
     pub(crate) fn make<'py>(
         &self,
@@ -74,7 +79,27 @@ impl Executor {
         call: impl FnOnce(&Target) -> PyResult<FrontCall>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let call = inside(py, || self.target(py).and_then(|target| timed(call(target)?, timeout)));
-        new_call(py, Body::call(name, call, shape).with(self.converters()))
+        new_call(py, Body::call(name, call, shape))
+    }
+
+    /// The same of a statement, whose values may have forms of their own.
+    fn make_statement<'py>(
+        &self,
+        name: &'static str,
+        (sql, params): Given<'_, 'py>,
+        Asked { timeout, types }: Asked<'_, 'py>,
+        shape: Shape,
+        call: impl FnOnce(&Target, &str, Params) -> FrontCall,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut reading = None;
+        let call = inside(sql.py(), || {
+            let target = self.target(sql.py())?;
+            let forms = Forms::of_call(target, types)?;
+            reading = forms.reading;
+            let Statement { sql, params } = statement(sql, params, forms.written)?;
+            timed(call(target, &sql, params), timeout)
+        });
+        new_call(sql.py(), Body::call(name, call, shape).with(reading))
     }
 
     /// A call whose arguments are taken from an iterable when it runs.
@@ -84,34 +109,35 @@ impl Executor {
         given: &Bound<'py, PyAny>,
         timeout: Option<Seconds>,
         keeps: bool,
-        empty: impl FnOnce(Datetimes) -> PyResult<C>,
+        empty: impl FnOnce(Written) -> PyResult<C>,
         call: fn(&Target, C) -> FrontCall,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let mut reading = None;
         let begin = || {
             let target = self.target(given.py())?.clone();
-            let (number, empty) = (target.database(), empty(Datetimes::of(&target))?);
+            let forms = Forms::of(&target);
+            reading = forms.reading;
+            let (number, empty) = (target.database(), empty(forms.written)?);
             let make = move |collected| timed(call(&target, collected), timeout);
             Ok(Box::new(Collecting::new(given, number, empty, keeps, Box::new(make))?) as Box<dyn Pending>)
         };
-        new_call(given.py(), Body::other(name, inside(given.py(), begin), Shape::Plain).with(self.converters()))
+        let body = Body::other(name, inside(given.py(), begin), Shape::Plain);
+        new_call(given.py(), body.with(reading))
     }
 
     /// A query for all its rows.
     fn make_query<'py>(
         &self,
         name: &'static str,
-        (sql, params): (&Bound<'py, PyAny>, Option<&Bound<'py, PyAny>>),
-        timeout: Option<Seconds>,
+        given: Given<'_, 'py>,
+        asked: Asked<'_, 'py>,
         into: Into,
     ) -> PyResult<Bound<'py, PyAny>> {
         // Rows become a list while the query runs.
         let in_parts = !matches!(into, Into::Row);
-        self.make(sql.py(), name, timeout, Shape::Rows(into), |target| {
-            let Statement { sql, params } = statement(sql, params, Datetimes::of(target))?;
-            Ok(match in_parts {
-                true => target.query_in_parts(name, &sql, params),
-                false => target.query(name, &sql, params, Needed::All),
-            })
+        self.make_statement(name, given, asked, Shape::Rows(into), |target, sql, params| match in_parts {
+            true => target.query_in_parts(name, sql, params),
+            false => target.query(name, sql, params, Needed::All),
         })
     }
 
@@ -119,18 +145,12 @@ impl Executor {
     fn make_first<'py>(
         &self,
         name: &'static str,
-        (sql, params): (&Bound<'py, PyAny>, Option<&Bound<'py, PyAny>>),
-        timeout: Option<Seconds>,
+        given: Given<'_, 'py>,
+        asked: Asked<'_, 'py>,
         needed: Needed,
         shape: Shape,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = sql.py();
-        let call = inside(py, || {
-            let target = self.target(py)?;
-            let Statement { sql, params } = statement(sql, params, Datetimes::of(target))?;
-            timed(target.query(name, &sql, params, needed), timeout)
-        });
-        new_call(py, Body::call(name, call, shape).with(self.converters()))
+        self.make_statement(name, given, asked, shape, |target, sql, params| target.query(name, sql, params, needed))
     }
 }
 
@@ -177,25 +197,21 @@ impl Executor {
         params: Option<&Bound<'py, PyAny>>,
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.make(sql.py(), "execute", timeout, Shape::Plain, |target| {
-            let Statement { sql, params } = statement(sql, params, Datetimes::of(target))?;
-            Ok(target.execute(&sql, params))
-        })
+        let asked = Asked { timeout, types: None };
+        self.make_statement("execute", (sql, params), asked, Shape::Plain, Target::execute)
     }
 
     /// Runs any one statement. Returns its rows, if it returns rows, and what it changed: for programs that do not know what the
     /// statement is, such as consoles and adapters.
-    #[pyo3(signature = (sql, params=None, *, timeout=None))]
+    #[pyo3(signature = (sql, params=None, *, types=None, timeout=None))]
     fn run<'py>(
         &self,
         sql: &Bound<'py, PyAny>,
         params: Option<&Bound<'py, PyAny>>,
+        types: Option<&Bound<'py, PyAny>>,
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.make(sql.py(), "run", timeout, Shape::Plain, |target| {
-            let Statement { sql, params } = statement(sql, params, Datetimes::of(target))?;
-            Ok(target.run(&sql, params))
-        })
+        self.make_statement("run", (sql, params), Asked { timeout, types }, Shape::Plain, Target::run)
     }
 
     /// Runs one statement once per row of parameters, all or nothing. Returns the number of rows it changed.
@@ -218,7 +234,7 @@ impl Executor {
         first: usize,
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let empty = |datetimes| Ok(ManyRows::new(sql.to_str()?.to_owned(), datetimes, first));
+        let empty = |written| Ok(ManyRows::new(sql.to_str()?.to_owned(), written, first));
         let call = |target: &Target, many: ManyRows| target.execute_many(&many.sql, many.rows);
         self.make_of_many("executemany", rows, timeout, false, empty, call)
     }
@@ -230,7 +246,7 @@ impl Executor {
         sql: &Bound<'py, PyString>,
         rows: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let empty = |datetimes| Ok(ManyRows::new(sql.to_str()?.to_owned(), datetimes, 0));
+        let empty = |written| Ok(ManyRows::new(sql.to_str()?.to_owned(), written, 0));
         let call = |target: &Target, many: ManyRows| target.keeping_rows().execute_many(&many.sql, many.rows);
         self.make_of_many("executemany", rows, None, true, empty, call)
     }
@@ -240,7 +256,7 @@ impl Executor {
     #[pyo3(signature = (statements))]
     fn _batch_kept<'py>(&self, statements: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let call = |target: &Target, statements: Statements| target.keeping_rows().batch(statements.all);
-        self.make_of_many("batch", statements, None, true, |datetimes| Ok(Statements::new(datetimes)), call)
+        self.make_of_many("batch", statements, None, true, |written| Ok(Statements::new(written)), call)
     }
 
     /// Runs several statements without parameters, separated by semicolons, all or nothing.
@@ -254,76 +270,88 @@ impl Executor {
     #[pyo3(signature = (statements, *, timeout=None))]
     fn batch<'py>(&self, statements: &Bound<'py, PyAny>, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
         let call = |target: &Target, statements: Statements| target.batch(statements.all);
-        self.make_of_many("batch", statements, timeout, false, |datetimes| Ok(Statements::new(datetimes)), call)
+        self.make_of_many("batch", statements, timeout, false, |written| Ok(Statements::new(written)), call)
     }
 
     /// Runs one statement and returns all its rows: a sequence of `Row`, or a list of what `into` makes of each.
-    #[pyo3(signature = (sql, params=None, *, into=None, timeout=None))]
+    #[pyo3(signature = (sql, params=None, *, into=None, types=None, timeout=None))]
     fn query<'py>(
         &self,
         sql: &Bound<'py, PyAny>,
         params: Option<&Bound<'py, PyAny>>,
         into: Option<&Bound<'py, PyAny>>,
+        types: Option<&Bound<'py, PyAny>>,
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.make_query("query", (sql, params), timeout, Into::of(into))
+        self.make_query("query", (sql, params), Asked { timeout, types }, Into::of(into))
     }
 
     /// Runs one statement and returns its first row, or what `into` makes of it. Raises `RowNotFound` without a row.
-    #[pyo3(signature = (sql, params=None, *, into=None, timeout=None))]
+    #[pyo3(signature = (sql, params=None, *, into=None, types=None, timeout=None))]
     fn query_one<'py>(
         &self,
         sql: &Bound<'py, PyAny>,
         params: Option<&Bound<'py, PyAny>>,
         into: Option<&Bound<'py, PyAny>>,
+        types: Option<&Bound<'py, PyAny>>,
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.make_first("query_one", (sql, params), timeout, Needed::Row, Shape::First(Into::of(into)))
+        self.make_first("query_one", (sql, params), Asked { timeout, types }, Needed::Row, Shape::First(Into::of(into)))
     }
 
     /// Runs one statement and returns its first row, or what `into` makes of it, or None without a row.
-    #[pyo3(signature = (sql, params=None, *, into=None, timeout=None))]
+    #[pyo3(signature = (sql, params=None, *, into=None, types=None, timeout=None))]
     fn query_optional<'py>(
         &self,
         sql: &Bound<'py, PyAny>,
         params: Option<&Bound<'py, PyAny>>,
         into: Option<&Bound<'py, PyAny>>,
+        types: Option<&Bound<'py, PyAny>>,
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.make_first("query_optional", (sql, params), timeout, Needed::First, Shape::First(Into::of(into)))
+        self.make_first(
+            "query_optional",
+            (sql, params),
+            Asked { timeout, types },
+            Needed::First,
+            Shape::First(Into::of(into)),
+        )
     }
 
     /// Runs one statement and returns the first value of its first row; None for NULL. Raises `RowNotFound` without a row.
-    #[pyo3(signature = (sql, params=None, *, timeout=None))]
+    #[pyo3(signature = (sql, params=None, *, types=None, timeout=None))]
     fn query_value<'py>(
         &self,
         sql: &Bound<'py, PyAny>,
         params: Option<&Bound<'py, PyAny>>,
+        types: Option<&Bound<'py, PyAny>>,
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.make_first("query_value", (sql, params), timeout, Needed::Value, Shape::Value)
+        self.make_first("query_value", (sql, params), Asked { timeout, types }, Needed::Value, Shape::Value)
     }
 
     /// Runs one statement and returns the first value of its first row; None for NULL and without a row.
-    #[pyo3(signature = (sql, params=None, *, timeout=None))]
+    #[pyo3(signature = (sql, params=None, *, types=None, timeout=None))]
     fn query_optional_value<'py>(
         &self,
         sql: &Bound<'py, PyAny>,
         params: Option<&Bound<'py, PyAny>>,
+        types: Option<&Bound<'py, PyAny>>,
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.make_first("query_optional_value", (sql, params), timeout, Needed::First, Shape::Value)
+        self.make_first("query_optional_value", (sql, params), Asked { timeout, types }, Needed::First, Shape::Value)
     }
 
     /// Runs one statement and returns the first value of every row.
-    #[pyo3(signature = (sql, params=None, *, timeout=None))]
+    #[pyo3(signature = (sql, params=None, *, types=None, timeout=None))]
     fn query_values<'py>(
         &self,
         sql: &Bound<'py, PyAny>,
         params: Option<&Bound<'py, PyAny>>,
+        types: Option<&Bound<'py, PyAny>>,
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.make_query("query_values", (sql, params), timeout, Into::Value)
+        self.make_query("query_values", (sql, params), Asked { timeout, types }, Into::Value)
     }
 
     /// Runs one statement and returns its result as columns.
@@ -334,9 +362,10 @@ impl Executor {
         params: Option<&Bound<'py, PyAny>>,
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.make(sql.py(), "query_columns", timeout, Shape::Columns(Box::default()), |target| {
-            let Statement { sql, params } = statement(sql, params, Datetimes::of(target))?;
-            Ok(target.query_in_parts("query_columns", &sql, params))
+        let asked = Asked { timeout, types: None };
+        let shape = Shape::Columns(Box::default());
+        self.make_statement("query_columns", (sql, params), asked, shape, |target, sql, params| {
+            target.query_in_parts("query_columns", sql, params)
         })
     }
 
@@ -353,9 +382,9 @@ impl Executor {
     ) -> PyResult<Bound<'py, PyAny>> {
         let options = JsonOptions::new().arrays(arrays).big_integers_as_strings(big_integers_as_strings);
         let options = embed.into_iter().flatten().fold(options, JsonOptions::embed);
-        self.make(sql.py(), "query_json", timeout, Shape::Plain, |target| {
-            let Statement { sql, params } = statement(sql, params, Datetimes::of(target))?;
-            Ok(target.query_json(&sql, params, options))
+        let asked = Asked { timeout, types: None };
+        self.make_statement("query_json", (sql, params), asked, Shape::Plain, |target, sql, params| {
+            target.query_json(sql, params, options)
         })
     }
 
@@ -366,20 +395,22 @@ impl Executor {
     }
 
     /// Returns the native side of a stream or of batches. Nothing begins.
-    #[pyo3(signature = (sql, params, timeout))]
+    #[pyo3(signature = (sql, params, timeout, types=None))]
     fn _batches(
         &self,
         sql: &Bound<'_, PyAny>,
         params: Option<&Bound<'_, PyAny>>,
         timeout: Option<Seconds>,
+        types: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<NativeBatches> {
         let target = self.target(sql.py())?;
-        let Statement { sql: text, params } = inside(sql.py(), || statement(sql, params, Datetimes::of(target)))?;
+        let Forms { written, reading } = Forms::of_call(target, types)?;
+        let Statement { sql: text, params } = inside(sql.py(), || statement(sql, params, written))?;
         let batches = match timeout.map(Seconds::duration).transpose()? {
             Some(timeout) => target.timeout(timeout).batches(&text, params),
             None => target.batches(&text, params),
         };
-        Ok(NativeBatches::new(batches, self.converters()))
+        Ok(NativeBatches::new(batches, reading))
     }
 
     /// Opens a value that is read and written in parts. Returns its handle.

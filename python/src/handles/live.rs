@@ -13,8 +13,8 @@ use flatwater::{Params, Result, Session};
 use pyo3::prelude::*;
 
 use crate::capi::call_type::new_call;
-use crate::given::converters::Converters;
 use crate::given::forms::Forms;
+use crate::given::reading::Reading;
 use crate::results::changes::Kept;
 use crate::results::known_rows::KnownRows;
 use crate::results::shape::Shape;
@@ -28,7 +28,7 @@ pub(crate) struct NativeLive {
     /// The rows that the program holds, for each query.
     known: Arc<[KnownRows]>,
     kept: Kept,
-    converters: Option<Arc<Converters>>,
+    reading: Option<Arc<Reading>>,
 }
 
 enum Kind {
@@ -46,8 +46,8 @@ pub(crate) struct Pace {
 
 impl NativeLive {
     fn new(session: &Session, of: Kind, known: Arc<[KnownRows]>) -> Self {
-        let converters = Forms::converters(&Target::of(session));
-        Self { of: Arc::new(Mutex::new(Some(of))), known, kept: Kept::default(), converters }
+        let reading = Forms::of(&Target::of(session)).reading;
+        Self { of: Arc::new(Mutex::new(Some(of))), known, kept: Kept::default(), reading }
     }
 
     pub(crate) fn results(session: &Session, queries: Vec<(String, Params)>, pace: Pace) -> Self {
@@ -84,7 +84,7 @@ impl NativeLive {
         let kept = self.kept.clone();
         let next = Next::new(&self.of, move |kind: &mut Kind, context: &mut Context<'_>| kind.poll(&kept, context));
         let shape = Shape::Live(self.known.clone(), self.kept.clone());
-        new_call(py, Body::other("live", Ok(Box::new(next)), shape).with(self.converters.clone()))
+        new_call(py, Body::other("live", Ok(Box::new(next)), shape).with(self.reading.clone()))
     }
 
     /// Leaves the query.

@@ -2,7 +2,7 @@
 //!
 //! Owns: that conversion. Runs on the thread that touches the value. Invariant: INTEGER is `int`, REAL `float`, TEXT
 //! `str`, BLOB `bytes`, NULL `None`, whatever the column was declared as. Leaves out: other types, which are made from
-//! these, and the converters of a program (`converters`).
+//! these where the program said so (`casts`).
 
 use flatwater::bindings::cell;
 use flatwater::{Rows, ValueRef};

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::capi::untracked;
-use crate::given::converters::Converters;
+use crate::given::reading::Reading;
 use crate::results::rows::Rows;
 use crate::results::rows::row::row;
 use flatwater_bridge::Slice;
@@ -60,14 +60,9 @@ struct Differing {
 }
 
 impl Changing {
-    pub(crate) fn new(
-        py: Python<'_>,
-        change: live::Change,
-        kept: Kept,
-        converters: Option<&Converters>,
-    ) -> PyResult<Self> {
+    pub(crate) fn new(py: Python<'_>, change: live::Change, kept: Kept, reading: Option<&Reading>) -> PyResult<Self> {
         let [inserted, updated, deleted] = [(); 3].map(|()| PyList::empty(py).unbind());
-        let object = |rows: Arc<flatwater::Rows>| Rows::new(py, rows, converters).map(Bound::unbind);
+        let object = |rows: Arc<flatwater::Rows>| Rows::new(py, rows, reading).map(Bound::unbind);
         let (full, rows) = match change {
             live::Change::Full(rows) => (Some(object(shared_rows(&rows))?), None),
             live::Change::Rows(changes) => {

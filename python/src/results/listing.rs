@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::capi::untracked;
-use crate::given::converters::Converters;
+use crate::given::reading::Reading;
 use crate::results::rows::Rows;
 use crate::results::rows::row::row;
 use crate::told::errors::refused;
@@ -105,21 +105,16 @@ impl Listing {
         py: Python<'_>,
         into: Into,
         rows: flatwater::Rows,
-        converters: Option<&Converters>,
+        reading: Option<&Reading>,
     ) -> PyResult<Box<Self>> {
         let mut listing = Box::new(Self::new(py, into));
-        listing.add(py, rows, converters)?;
+        listing.add(py, rows, reading)?;
         Ok(listing)
     }
 
     /// Adds rows of the same columns as those before, which are all in the list.
-    pub(crate) fn add(
-        &mut self,
-        py: Python<'_>,
-        rows: flatwater::Rows,
-        converters: Option<&Converters>,
-    ) -> PyResult<()> {
-        let rows = Rows::new(py, rows.into(), converters)?;
+    pub(crate) fn add(&mut self, py: Python<'_>, rows: flatwater::Rows, reading: Option<&Reading>) -> PyResult<()> {
+        let rows = Rows::part(py, rows.into(), reading, self.list.bind(py).len())?;
         if !std::mem::replace(&mut self.is_checked, true) {
             self.into.check(&rows)?;
         }

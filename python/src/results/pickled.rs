@@ -11,7 +11,7 @@ use flatwater::bindings::rows_of;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::given::forms::Datetimes;
+use crate::given::forms::Written;
 use crate::given::params;
 use crate::results::cells::to_python;
 
@@ -54,6 +54,6 @@ fn reduced<'py>(
 
 /// Makes the result that was pickled, of the values of its rows, one after the other.
 pub(crate) fn restored(names: Vec<String>, values: &Bound<'_, PyTuple>) -> PyResult<Rows> {
-    let restored = params::of(values.as_any(), "", Datetimes::Utc)?;
+    let restored = params::of(values.as_any(), "", Written::default())?;
     Ok(rows_of(names.into_iter().map(Box::from).collect(), restored))
 }

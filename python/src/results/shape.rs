@@ -5,6 +5,7 @@
 //! made of them (`listing`), columns (`columns`).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use flatwater::bindings::{Output, shared_rows};
 use flatwater::live::LiveRows;
@@ -12,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyList, PyString, PyTuple};
 
 use crate::capi::texts::LongText;
-use crate::given::converters::Converters;
+use crate::given::reading::Reading;
 use crate::results::cells::to_python;
 use crate::results::changes::{Changing, Kept};
 use crate::results::columns::Gathering;
@@ -38,6 +39,8 @@ pub(crate) enum Shape {
     /// What this makes of the output, such as the handle of a database that was opened.
     Handle(Box<Make>),
     Rows(Into),
+    /// The next rows of a result, of which so many were returned before.
+    Batch(Arc<AtomicUsize>),
     /// A list, of which parts are there.
     Begun(Box<Listing>),
     /// Columns, of which parts may be there.
@@ -63,17 +66,12 @@ pub(crate) enum Shaping {
 
 impl Shape {
     /// Adds a part of the result, whose other rows follow.
-    pub(crate) fn add(
-        &mut self,
-        py: Python<'_>,
-        rows: flatwater::Rows,
-        converters: Option<&Converters>,
-    ) -> PyResult<()> {
+    pub(crate) fn add(&mut self, py: Python<'_>, rows: flatwater::Rows, reading: Option<&Reading>) -> PyResult<()> {
         if let Self::Rows(into) = self {
             *self = Self::Begun(Box::new(Listing::new(py, std::mem::replace(into, Into::Row))));
         }
         match self {
-            Self::Begun(listing) => listing.add(py, rows, converters),
+            Self::Begun(listing) => listing.add(py, rows, reading),
             Self::Columns(columns) => columns.add(py, rows),
             _ => Err(unexpected()),
         }
@@ -98,7 +96,7 @@ impl Shape {
     }
 
     /// Begins to make the result.
-    pub(crate) fn begin(self, py: Python<'_>, output: Output, converters: Option<&Converters>) -> PyResult<Shaping> {
+    pub(crate) fn begin(self, py: Python<'_>, output: Output, reading: Option<&Reading>) -> PyResult<Shaping> {
         if let Self::Handle(make) = self {
             return make(py, output).map(Shaping::Done);
         }
@@ -107,22 +105,26 @@ impl Shape {
             Output::Json(json) if json.len() >= SHORT => return Ok(Shaping::Text(LongText::new(json))),
             Output::Change(change) => {
                 let kept = if let Self::Live(_, kept) = self { kept } else { Kept::default() };
-                return Changing::new(py, change, kept, converters).map(Shaping::Change);
+                return Changing::new(py, change, kept, reading).map(Shaping::Change);
             }
             Output::Live(all) => {
                 let known = if let Self::Live(known, _) = &self { &**known } else { &[] };
-                return Ok(Shaping::Done(results(py, &all, known, converters)?.into_any().unbind()));
+                return Ok(Shaping::Done(results(py, &all, known, reading)?.into_any().unbind()));
             }
-            output => return plain(py, output, converters).map(Shaping::Done),
+            output => return plain(py, output, reading).map(Shaping::Done),
         };
-        let rows_object = |rows: flatwater::Rows| Rows::new(py, rows.into(), converters);
+        let rows_object = |rows: flatwater::Rows| Rows::new(py, rows.into(), reading);
         let done = match self {
             Self::Rows(Into::Row) | Self::Plain | Self::Live(..) | Self::Handle(_) => {
                 rows_object(rows)?.into_any().unbind()
             }
-            Self::Rows(into) => return Listing::of(py, into, rows, converters).map(Shaping::Listing),
+            Self::Batch(returned) => {
+                let before = returned.fetch_add(rows.len(), Ordering::Relaxed);
+                Rows::part(py, rows.into(), reading, before)?.into_any().unbind()
+            }
+            Self::Rows(into) => return Listing::of(py, into, rows, reading).map(Shaping::Listing),
             Self::Begun(mut listing) => {
-                listing.add(py, rows, converters)?;
+                listing.add(py, rows, reading)?;
                 return Ok(Shaping::Listing(listing));
             }
             Self::Columns(mut columns) => {
@@ -135,7 +137,7 @@ impl Shape {
                 if rows.get().rows.is_empty() { py.None() } else { into.make(&rows, 0)?.unbind() }
             }
             Self::Value if rows.is_empty() => py.None(),
-            Self::Value if converters.is_some() => rows_object(rows)?.get().value(py, 0, 0)?.unbind(),
+            Self::Value if reading.is_some() => rows_object(rows)?.get().value(py, 0, 0)?.unbind(),
             Self::Value => to_python(py, &rows, 0, 0)?.unbind(),
         };
         Ok(Shaping::Done(done))
@@ -181,7 +183,7 @@ impl Shaping {
     }
 }
 
-fn plain(py: Python<'_>, output: Output, converters: Option<&Converters>) -> PyResult<Py<PyAny>> {
+fn plain(py: Python<'_>, output: Output, reading: Option<&Reading>) -> PyResult<Py<PyAny>> {
     fn object<T>(py: Python<'_>, value: T) -> PyResult<Py<PyAny>>
     where
         T: pyo3::PyClass + std::convert::Into<PyClassInitializer<T>>,
@@ -195,10 +197,10 @@ fn plain(py: Python<'_>, output: Output, converters: Option<&Converters>) -> PyR
         Output::Json(json) => Ok(PyString::new(py, &json).into_any().unbind()),
         Output::Bytes(bytes) => Ok(PyBytes::new(py, &bytes).into_any().unbind()),
         Output::Batch(results) => {
-            let results = results.into_iter().map(|result| Bound::new(py, RunResult::new(py, result, converters)?));
+            let results = results.into_iter().map(|result| Bound::new(py, RunResult::new(py, result, reading)?));
             Ok(PyList::new(py, results.collect::<PyResult<Vec<_>>>()?)?.into_any().unbind())
         }
-        Output::Ran(result) => object(py, RunResult::new(py, result, converters)?),
+        Output::Ran(result) => object(py, RunResult::new(py, result, reading)?),
         Output::Done(()) => Ok(py.None()),
         Output::Checkpointed(done) => object(py, CheckpointInfo::from(done)),
         Output::Migrated(names) => Ok(PyList::new(py, names)?.into_any().unbind()),
@@ -211,9 +213,9 @@ fn results<'py>(
     py: Python<'py>,
     all: &[LiveRows],
     known: &[KnownRows],
-    converters: Option<&Converters>,
+    reading: Option<&Reading>,
 ) -> PyResult<Bound<'py, PyTuple>> {
     let known = known.iter().cloned().map(Some).chain(std::iter::repeat(None));
-    let results = all.iter().zip(known).map(|(one, known)| Rows::with_known(py, shared_rows(one), known, converters));
+    let results = all.iter().zip(known).map(|(one, known)| Rows::with_known(py, shared_rows(one), known, reading));
     PyTuple::new(py, results.collect::<PyResult<Vec<_>>>()?)
 }

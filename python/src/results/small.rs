@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
-use crate::given::converters::Converters;
+use crate::given::reading::Reading;
 use crate::results::rows::Rows;
 use crate::told::errors::unknown_attribute;
 
@@ -61,9 +61,9 @@ impl RunResult {
     pub(crate) fn new(
         py: Python<'_>,
         result: flatwater::values::RunResult,
-        converters: Option<&Converters>,
+        reading: Option<&Reading>,
     ) -> PyResult<Self> {
-        let rows = result.rows.map(|rows| Rows::new(py, rows.into(), converters)).transpose()?.map(Bound::unbind);
+        let rows = result.rows.map(|rows| Rows::new(py, rows.into(), reading)).transpose()?.map(Bound::unbind);
         Ok(Self { changes: result.changes, last_insert_rowid: result.last_insert_rowid, rows })
     }
 }

@@ -10,6 +10,7 @@ use pyo3::types::{PyBytes, PyList, PyMapping, PyTuple};
 
 use crate::capi::untracked;
 use crate::given::converters::{Converters, convert};
+use crate::given::reading::Reading;
 use crate::results::cells::value_to_python;
 use crate::results::rows::Rows;
 
@@ -57,8 +58,9 @@ pub(crate) fn converters_of<'py>(
     from_name: bool,
 ) -> PyResult<Columns<'py>> {
     let (py, rows) = (rows.py(), rows.get());
-    let casts = Converters::new(by_type, from_declared, from_name).casts(py, &rows.rows)?;
+    let reading = Reading::new(Some(Converters::new(by_type, from_declared, from_name)), None);
+    let casts = reading.map_or(Ok(None), |reading| reading.casts(py, &rows.rows))?;
     let names = casts.as_ref().and_then(|casts| casts.names.as_ref()).unwrap_or(&rows.columns).bind(py).clone();
-    let converters = casts.map(|casts| casts.all(py)).filter(|all| all.iter().any(Option::is_some));
+    let converters = casts.map(|casts| casts.kept(py)).filter(|all| all.iter().any(Option::is_some));
     Ok((names, converters))
 }

@@ -13,7 +13,7 @@ use flatwater::bindings::{FrontCall, Output, Polled, turn_is_due, turn_was_given
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-use crate::given::converters::Converters;
+use crate::given::reading::Reading;
 use crate::results::shape::{Shape, Shaping};
 use crate::told::errors::{raised, raised_blocking};
 use crate::told::records;
@@ -36,7 +36,7 @@ pub(crate) struct Body {
     state: State,
     /// `None` once the result is being made.
     shape: Option<Shape>,
-    converters: Option<Arc<Converters>>,
+    reading: Option<Arc<Reading>>,
     was_begun: bool,
     /// What ends the call instead of its result, once its write has ended or its result is freed.
     cancelled: Option<PyErr>,
@@ -86,7 +86,7 @@ impl Work {
 
 impl Body {
     fn new(name: &'static str, state: State, shape: Shape) -> Self {
-        Self { name, state, shape: Some(shape), converters: None, was_begun: false, cancelled: None }
+        Self { name, state, shape: Some(shape), reading: None, was_begun: false, cancelled: None }
     }
 
     /// A call of the engine, unless its parameters could not be converted.
@@ -101,9 +101,9 @@ impl Body {
         Self::new(name, state, shape)
     }
 
-    /// The same, whose rows have these converters.
-    pub(crate) fn with(mut self, converters: Option<Arc<Converters>>) -> Self {
-        self.converters = converters;
+    /// The same, whose rows are read so.
+    pub(crate) fn with(mut self, reading: Option<Arc<Reading>>) -> Self {
+        self.reading = reading;
         self
     }
 
@@ -258,7 +258,7 @@ impl Body {
     /// Keeps rows for the result, unless nobody gets it.
     fn add(&mut self, py: Python<'_>, rows: Rows) -> PyResult<()> {
         match &mut self.shape {
-            Some(shape) if self.cancelled.is_none() => shape.add(py, rows, self.converters.as_deref()),
+            Some(shape) if self.cancelled.is_none() => shape.add(py, rows, self.reading.as_deref()),
             _ => Ok(()),
         }
     }
@@ -285,7 +285,7 @@ impl Body {
     }
 
     fn begin(&mut self, py: Python<'_>, output: Output) -> PyResult<Shaping> {
-        self.shape.take().unwrap_or(Shape::Plain).begin(py, output, self.converters.as_deref())
+        self.shape.take().unwrap_or(Shape::Plain).begin(py, output, self.reading.as_deref())
     }
 
     /// Gives the work up, if it is not over, and raises the exception when what there is of a list is freed.

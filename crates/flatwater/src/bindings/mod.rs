@@ -44,6 +44,7 @@ pub use crate::queue::reply::Mailbox;
 use crate::queue::reply::Parts;
 use crate::workers::work::{self, Wanted};
 use flatwater_base::error::Error;
+pub use flatwater_base::error::after_the_write;
 pub use flatwater_base::error::hint::Name;
 use flatwater_base::error::hint::hint_spelled;
 use flatwater_base::error::location::{OPTIONAL_ROW, OPTIONAL_VALUE};

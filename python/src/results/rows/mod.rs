@@ -2,13 +2,13 @@
 //!
 //! Owns: `Rows`, a sequence over the engine's block of values. Runs on any thread of the interpreter. Invariants: a result is
 //! immutable; its memory holds no reference to an object of Python, so it may be given back by any thread. Leaves out: one
-//! row (`row`), the conversion of a value (`cells`, and `converters` of the program), the names of columns (`column_names`).
+//! row (`row`), the conversion of a value (`cells`, and `casts` where the program said so), the names of columns (`column_names`).
 
 pub(crate) mod row;
 
 use std::sync::Arc;
 
-use flatwater::bindings::{cell, cells, position};
+use flatwater::bindings::{cells, position};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
@@ -16,7 +16,8 @@ use pyo3::types::{PyList, PySlice, PyString, PyTuple};
 
 use self::row::{Row, row};
 use crate::capi::untracked;
-use crate::given::converters::{Casts, Converters, convert};
+use crate::given::casts::{Casts, Place};
+use crate::given::reading::Reading;
 use crate::results::cells::{to_python, value_to_python};
 use crate::results::column_names;
 use crate::results::known_rows::KnownRows;
@@ -35,17 +36,29 @@ pub(crate) struct Rows {
     pub(crate) columns: Py<PyTuple>,
     /// Of a live query: the rows of other results that the program holds.
     known: Option<KnownRows>,
-    /// Of a database with converters.
+    /// If a column has a converter or a type.
     casts: Option<Casts>,
+    /// How many rows of the result are in parts before this one.
+    before: usize,
 }
 
 impl Rows {
     pub(crate) fn new<'py>(
         py: Python<'py>,
         rows: Arc<flatwater::Rows>,
-        converters: Option<&Converters>,
+        reading: Option<&Reading>,
     ) -> PyResult<Bound<'py, Self>> {
-        Self::with_known(py, rows, None, converters)
+        Self::part(py, rows, reading, 0)
+    }
+
+    /// The same of a part of a result, before which there are so many rows.
+    pub(crate) fn part<'py>(
+        py: Python<'py>,
+        rows: Arc<flatwater::Rows>,
+        reading: Option<&Reading>,
+        before: usize,
+    ) -> PyResult<Bound<'py, Self>> {
+        Self::made(py, rows, None, reading, before)
     }
 
     /// Makes a result of a live query: rows that the program holds, from results before, are the same objects in it.
@@ -53,14 +66,24 @@ impl Rows {
         py: Python<'py>,
         rows: Arc<flatwater::Rows>,
         known: Option<KnownRows>,
-        converters: Option<&Converters>,
+        reading: Option<&Reading>,
     ) -> PyResult<Bound<'py, Self>> {
-        let mut casts = converters.map_or(Ok(None), |converters| converters.casts(py, &rows))?;
-        let columns = match casts.as_mut().and_then(|casts| casts.names.take()) {
-            Some(names) => names,
+        Self::made(py, rows, known, reading, 0)
+    }
+
+    fn made<'py>(
+        py: Python<'py>,
+        rows: Arc<flatwater::Rows>,
+        known: Option<KnownRows>,
+        reading: Option<&Reading>,
+        before: usize,
+    ) -> PyResult<Bound<'py, Self>> {
+        let casts = reading.map_or(Ok(None), |reading| reading.casts(py, &rows))?;
+        let columns = match casts.as_ref().and_then(|casts| casts.names.as_ref()) {
+            Some(names) => names.clone_ref(py),
             None => column_names::names(py, &rows)?,
         };
-        Bound::new(py, Self { rows, columns, known, casts })
+        Bound::new(py, Self { rows, columns, known, casts, before })
     }
 
     /// Makes a result that was pickled, with the converters of its columns.
@@ -70,18 +93,18 @@ impl Rows {
         converters: Option<Vec<Option<Py<PyAny>>>>,
     ) -> PyResult<Bound<'_, Self>> {
         let columns = column_names::names(py, &rows)?;
-        Bound::new(py, Self { rows, columns, known: None, casts: converters.map(Casts::restored) })
+        let casts = converters.map(|kept| Casts::restored(py, kept)).transpose()?;
+        Bound::new(py, Self { rows, columns, known: None, casts, before: 0 })
     }
 
     /// Returns the value of a cell, which the result must have.
     pub(crate) fn value<'py>(&self, py: Python<'py>, row: usize, column: usize) -> PyResult<Bound<'py, PyAny>> {
-        match self.casts.as_ref().and_then(|casts| casts.of(py, column)) {
-            Some(converter) => convert(converter, cell(&self.rows, row, column)),
-            None => to_python(py, &self.rows, row, column),
-        }
+        let place = Place { row, column, before: self.before };
+        let cast = self.casts.as_ref().and_then(|casts| casts.value(py, &self.rows, place));
+        cast.unwrap_or_else(|| to_python(py, &self.rows, row, column))
     }
 
-    /// True if a column has a converter, or another name than its own.
+    /// True if a column has a converter or a type, or another name than its own.
     pub(crate) fn is_converted(&self) -> bool {
         self.casts.is_some()
     }
@@ -103,18 +126,18 @@ impl Rows {
         }
         let name = name.to_cow()?;
         Ok(match &self.casts {
-            Some(_) => {
+            Some(Casts { names: Some(_), .. }) => {
                 let names = self.names(py)?;
                 let same = names.iter().position(|known| **known == *name);
                 same.or_else(|| names.iter().position(|known| known.eq_ignore_ascii_case(&name)))
             }
-            None => position(&self.rows, &name),
+            _ => position(&self.rows, &name),
         })
     }
 
-    /// The converters of its columns, for `pickle`.
+    /// The converters and types of its columns, for `pickle`.
     pub(crate) fn converters(&self, py: Python<'_>) -> Option<Vec<Option<Py<PyAny>>>> {
-        self.casts.as_ref().map(|casts| casts.all(py))
+        self.casts.as_ref().map(|casts| casts.kept(py))
     }
 
     /// The names of the columns, as Python has them.
