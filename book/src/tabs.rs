@@ -54,7 +54,7 @@ fn leads_to(text: &str, language: &str) -> bool {
     let is_paragraph =
         !["\n\n", "```"].iter().any(|mark| text.contains(mark)) && !text.starts_with(['#', '-', '|', '>']);
     let names = |word: &str| word.trim_end_matches([',', ':', '.']) == language;
-    text.is_empty() || is_paragraph && text.split_whitespace().take(4).any(names)
+    text.is_empty() || is_paragraph && text.split_whitespace().take(6).any(names)
 }
 
 /// Returns a group as elements, and a block that is alone as it is.
