@@ -374,7 +374,7 @@ lint:
 	cargo clippy --workspace --all-targets --features flatwater/tracing -- -D warnings
 	cargo clippy -p flatwater --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
-	cargo fmt --check --manifest-path python/Cargo.toml
+	for own in api/rust book python; do cargo fmt --check --manifest-path $$own/Cargo.toml || exit 1; done
 	cargo clippy --locked --manifest-path python/Cargo.toml -- -D warnings
 	@for lock in examples/*/Cargo.lock lab/peers/*/Cargo.lock book/Cargo.lock api/rust/Cargo.lock python/Cargo.lock; do \
 	    cargo metadata --locked --format-version 1 --manifest-path $${lock%.lock}.toml >/dev/null || \
