@@ -35,6 +35,13 @@ async def open_app() -> flatwater.Database:
     return await connect_app()
 
 
+async def open_with_types(types: flatwater.Types) -> None:
+    async with flatwater.connect("app.db", types="standard") as db, db.stream("SELECT 1", types=types) as rows:
+        assert_type([row async for row in rows], list[flatwater.Row])
+    await connect_app(types={"events.at": "unix_seconds", "doc": "json"})
+    await connect_app(types="standrd")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+
+
 async def find(db: flatwater.Database, sql: flatwater.SqlLike) -> flatwater.Rows:
     return await db.query(sql)
 
@@ -54,6 +61,8 @@ async def awaited() -> None:
         assert_type(await db.executemany("INSERT INTO users VALUES (?)", [(1,), (2,)]), int)
         assert_type(await db.query("SELECT 1"), flatwater.Rows)
         assert_type(await db.query("SELECT 1", into=dict), list[dict[str, Any]])
+        assert_type(await db.query("SELECT 1 AS a", types={"a": "boolean"}, into=dict), list[dict[str, Any]])
+        await db.query("SELECT 1 AS a", types={"a": "bolean"})  # type: ignore[dict-item] # pyright: ignore[reportArgumentType]
         columns = await db.query_columns("SELECT 1 AS id")
         assert_type(columns, flatwater.Columns)
         assert_type(columns["id"], list[Any])
