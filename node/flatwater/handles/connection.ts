@@ -27,7 +27,7 @@ export interface ConnectionOptions {
  * statement opens it.
  *
  * Statements run one after the other, in the order of their calls. Reads wait for nobody. A write waits for the writer, and keeps it until
- * its transaction is over. A batch of one statement takes any statement; `executeScript` runs statement by statement, and what ran before
+ * its transaction is over. `run` takes any one statement; `executeScript` runs statement by statement, and what ran before
  * a failure stays.
  */
 export class Connection extends Session {

@@ -46,7 +46,7 @@ export interface InlineStats {
   readonly writes: number;
   /** Calls that began on that thread, turned out not to be short, and were run again by a worker. */
   readonly moved: number;
-  /** The calls among `moved` that ran for too long, or would have read a page too late. */
+  /** The calls among `moved` that ran for too long. */
   readonly interrupted: number;
   /**
    * The calls among `moved` whose statement SQLite would have had to prepare again, because the schema had changed or

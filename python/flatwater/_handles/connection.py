@@ -98,9 +98,9 @@ class Connection(Own, Reads):
     by `db.connection()`; its first statement opens it, and it is not shared with anybody.
 
     Statements run one after the other, in the order in which they were begun, from any task, thread or loop. Reads wait
-    for nobody. A write waits for the writer, and keeps it until its transaction is over. `batch` with one statement
-    takes any statement, with rows or without; `executescript` runs statement by statement, and what ran before a
-    failure stays."""
+    for nobody. A write waits for the writer, and keeps it until its transaction is over. `run` takes any one
+    statement, with rows or without; `executescript` runs statement by statement, and what ran before a failure
+    stays."""
 
     def __init__(self, native: NativeConnection) -> None:
         Own.__init__(self, native, self)

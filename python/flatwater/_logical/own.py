@@ -102,7 +102,7 @@ class Own:
         if what.kind is not Kind.PRAGMA and not what.has_rows:
             done = yield Whole(self.on.execute(sql, values))
         else:
-            [done] = yield Whole(self.on.batch([(sql, values)]))
+            done = yield Whole(self.on.run(sql, values))
             if done.rows is not None:
                 result.add(done.rows, types, places)
         changes: int = done.changes

@@ -273,7 +273,7 @@ class Pooled:
         """Runs a statement that may write there, and adds its rows. Returns what it has changed."""
         if not what.has_rows:
             return (yield Whole(on.execute(sql, values), self.running))
-        [done] = yield Whole(on.batch([(sql, values)]), self.running)
+        done = yield Whole(on.run(sql, values), self.running)
         if done.rows is not None:
             result.add(done.rows, self._settings.detect_types, places)
         return done

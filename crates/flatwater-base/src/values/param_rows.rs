@@ -188,13 +188,6 @@ impl<T> BatchStatements<T> {
         &self.texts
     }
 
-    /// Returns the statement, if there is one only.
-    #[doc(hidden)]
-    pub fn only(&self) -> Option<(&T, ParamRow<'_>)> {
-        let [(text, rows)] = &*self.texts else { return None };
-        rows.only().map(|row| (text, row))
-    }
-
     /// Returns the same statements with what `map` makes of each text and its rows.
     #[doc(hidden)]
     pub fn map_texts(mut self, mut map: impl FnMut(T, &ParamRows) -> T) -> Self {
@@ -319,7 +312,6 @@ mod tests {
             for (number, (text, row)) in each.enumerate() {
                 assert_eq!((text, row.value(0).as_i64().unwrap()), (texts[number], number as i64));
             }
-            assert_eq!(all.only().is_some(), texts.len() == 1);
         }
     }
 

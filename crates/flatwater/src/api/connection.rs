@@ -62,9 +62,9 @@ impl ConnectionOptions {
 /// not used for [`Options::transaction_idle`](crate::Options::transaction_idle) is rolled back, and the next statement
 /// fails with `Expired`, once.
 ///
-/// [`batch`](Session::batch) and [`execute_many`](Session::execute_many) are all or nothing. A batch of one statement
-/// takes any statement, with rows or without. [`execute_script`](Session::execute_script) runs statement by statement;
-/// if one fails, those before it stay.
+/// [`batch`](Session::batch) and [`execute_many`](Session::execute_many) are all or nothing, so transaction control
+/// is refused in them. [`run`](Session::run) takes any one statement, with rows or without.
+/// [`execute_script`](Session::execute_script) runs statement by statement; if one fails, those before it stay.
 ///
 /// In a database with one connection ([`Stats::one_connection`](crate::stats::Stats::one_connection)) reads wait for
 /// the writer too, and in memory the connection is the database's only one: what is set on it is set for all.

@@ -290,7 +290,6 @@ impl Runner {
 fn needs_slot(work: &Work) -> bool {
     match work {
         Work::Many { .. } | Work::Script(_) => true,
-        Work::Batch(statements) if statements.only().is_some() => false,
         Work::Batch(statements) => !statements.texts().iter().all(|(text, _)| text.route() == Some(Route::Read)),
         Work::Blob(blob) => !blob.only_reads(),
         _ => false,

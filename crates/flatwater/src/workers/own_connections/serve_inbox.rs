@@ -20,7 +20,7 @@ use crate::workers::kept::inbox::End;
 use crate::workers::outbox::Outbox;
 use crate::workers::request::Request;
 use crate::workers::shared_errors::{fault, may_come_of_a_close};
-use crate::workers::work::{Ours, Work};
+use crate::workers::work::{Ours, Wanted, Work};
 use crate::workers::writer::state::OwnSettings;
 use crate::workers::writer::writer_connection::WriterConnection;
 use crate::workers::{Answer, open_transaction};
@@ -28,7 +28,7 @@ use flatwater_base::error::cause::no_thread;
 use flatwater_base::error::{Error, Result};
 use flatwater_base::thread::background::run_waiting;
 use flatwater_base::thread::current::mark_closure;
-use flatwater_base::values::outcome::{ExecuteResult, RunResult};
+use flatwater_base::values::outcome::ExecuteResult;
 use flatwater_sql::tokens::rolls_back;
 
 impl Runner {
@@ -157,14 +157,7 @@ impl OwnConnection {
     fn tell_of_end(&self, work: &Work) -> Option<Result<Answer>> {
         let error = self.lock().ended.take()?;
         Some(match work {
-            Work::Execute { text, .. } if rolls_back(&text.sql) => Ok(Answer::Executed(ExecuteResult::default())),
-            Work::Batch(statements)
-                if let Some((text, _)) = statements.only()
-                    && rolls_back(&text.sql) =>
-            {
-                Ok(Answer::Batch(vec![RunResult::of(ExecuteResult::default(), None)]))
-            }
-            Work::Query { text, .. } if work.takes_any() && rolls_back(&text.sql) => {
+            Work::Execute { text, .. } | Work::Query { text, wanted: Wanted::Ran, .. } if rolls_back(&text.sql) => {
                 Ok(Answer::Executed(ExecuteResult::default()))
             }
             work => Err(work.explain(error)),

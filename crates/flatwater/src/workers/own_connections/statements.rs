@@ -13,13 +13,13 @@ use flatwater_sqlite::{Interrupt, Policy};
 use super::runner::Runner;
 use crate::connection::EngineConnection;
 use crate::connection::repair::exclusive_policy;
-use crate::connection::run::execute::{Collected, Outcome, StatementRun, result_of};
+use crate::connection::run::execute::{Outcome, StatementRun};
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::queue::ticket::{Ticket, left_request};
 use crate::workers::Answer;
 use crate::workers::perform::autocommit::Execution;
 use crate::workers::perform::frame::may_leave_part;
-use crate::workers::perform::statements::{Expected, Frame, perform, single};
+use crate::workers::perform::statements::{Frame, perform};
 use crate::workers::work::Work;
 use crate::workers::writer::commit::{commit, settle};
 use crate::workers::writer::commits_seen::changes;
@@ -61,21 +61,10 @@ impl Runner {
 
 impl RequestRun<'_> {
     fn run(&mut self, work: &Work) -> Result<Answer> {
-        let only = if let Work::Batch(statements) = work { statements.only() } else { None };
-        if let Some(text) = work.statement().map(|(text, _)| text).or(only.map(|(text, _)| text)) {
+        if let Some((text, _)) = work.statement() {
             self.note_busy_timeout(text)?;
         }
-        match (work, only) {
-            (_, Some((text, params))) => {
-                let outcome = single(self, text, params, Expected::Any)?;
-                Ok(match outcome.result {
-                    Collected::Unmade(..) => outcome.into(),
-                    _ => Answer::Batch(vec![result_of(outcome)?]),
-                })
-            }
-            (Work::Many { .. } | Work::Batch(_), None) => self.together(work),
-            _ => perform(self, work),
-        }
+        if matches!(work, Work::Many { .. } | Work::Batch(_)) { self.together(work) } else { perform(self, work) }
     }
 
     /// The busy handler is the engine's, so what a text says of it is noted.

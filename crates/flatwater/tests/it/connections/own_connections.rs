@@ -16,7 +16,7 @@ in_both_places!(
     a_live_query_sees_what_is_committed_and_not_what_is_rolled_back,
     a_failed_statement_leaves_the_transaction_and_a_failed_batch_leaves_nothing_of_itself,
     a_script_runs_statement_by_statement,
-    a_batch_of_one_takes_any_statement,
+    run_takes_any_statement_and_a_batch_of_one_is_a_batch,
     a_batch_runs_again_if_one_of_its_reads_has_become_a_write,
     dropping_it_rolls_back_and_gives_the_writer_back,
     an_idle_transaction_is_rolled_back_and_that_is_told_once,
@@ -158,17 +158,20 @@ async fn a_script_runs_statement_by_statement(place: &Place) {
     assert_eq!(count(&db).await, 3);
 }
 
-async fn a_batch_of_one_takes_any_statement(place: &Place) {
+async fn run_takes_any_statement_and_a_batch_of_one_is_a_batch(place: &Place) {
     let db = empty_table(place.options()).await;
     let own = db.connection();
-    let one = async |sql: &str| own.batch([(sql, ())]).await.unwrap().remove(0);
+    let one = async |sql: &str| own.run(sql, ()).await.unwrap();
     assert!(one("BEGIN").await.rows.is_none() && own.in_transaction());
     let inserted = one("INSERT INTO t VALUES (1), (2) RETURNING a").await;
     assert_eq!((inserted.changes, inserted.rows.unwrap().len()), (2, 2));
     assert_eq!(one("SELECT * FROM t").await.rows.unwrap().len(), 2);
     assert_eq!(one("UPDATE t SET a = 3").await.changes, 2);
     one("COMMIT").await;
-    assert_eq!(count(&db).await, 2);
+    assert_eq!(own.batch([("BEGIN", ())]).await.unwrap_err().kind(), ErrorKind::Misuse);
+    assert_eq!(own.batch([("SELECT * FROM t", ())]).await.unwrap().remove(0).rows.unwrap().len(), 2);
+    assert_eq!(own.batch([("DELETE FROM t WHERE a = 3", ())]).await.unwrap().remove(0).changes, 2);
+    assert_eq!(count(&db).await, 0);
 }
 
 async fn a_batch_runs_again_if_one_of_its_reads_has_become_a_write(place: &Place) {

@@ -178,7 +178,7 @@ fn what_is_not_short_is_no_callers_work() {
         let file = TestFile::new();
         run(async {
             let (db, own) = known(file.options().durability(durability)).await;
-            own.batch([(prepare, ())]).await.unwrap();
+            own.run(prepare, ()).await.unwrap();
             learn(&own).await;
             let makes_temp = prepare.starts_with("CREATE");
             for number in 0..5 {
