@@ -238,6 +238,8 @@ export async function migrate<T extends AnyRelations>(
   await applyMissing($client, table, async () => {
     const dbMigrations = await $client.query<Applied>(
       `SELECT rowid AS "row", id, hash, created_at, name FROM ${name(table)} ORDER BY rowid`,
+      [],
+      { rows: "object", types: "stored" },
     );
     const missing = getMigrationsToRun({ localMigrations: migrations, dbMigrations });
     const steps = missing.map(({ sql, hash, folderMillis, name }) => ({

@@ -29,7 +29,9 @@ export { Live, type Change, type LiveOptions, type LiveStatement } from "./handl
 export type { Migrations, Options, Tuning } from "./handles/options.js";
 export type { JsonOptions } from "./calls/json.js";
 export { Session, type Row } from "./handles/session.js";
-export { PreparedStatement, type ColumnDefinition } from "./handles/statement.js";
+export { PreparedStatement, type ColumnDefinition, type StatementOptions } from "./handles/statement.js";
+export type { StandardSchema } from "./calls/as.js";
+export type { Types, TypeWord } from "./calls/types.js";
 export { sql, Sql, type Params, type SqlValue } from "./values/sql.js";
 export type {
   CallKind,

@@ -41,7 +41,7 @@ impl Host {
     pub(crate) fn answer<'e>(
         &self,
         env: Env<'e>,
-        of: Waiting,
+        mut of: Waiting,
         token: Option<u64>,
         output: Output,
     ) -> Result<Value<'e>> {
@@ -50,7 +50,14 @@ impl Host {
                 self.forget(token);
                 return self.failed(env, Failure::GivenUp);
             }
-            Output::Rows(rows) => return self.last_lists(env, of, token, Arc::new(rows)),
+            Output::Rows(rows) => {
+                if let Source::Next(number) = of.source
+                    && let Some(mut handle) = self.handles.get(number)
+                {
+                    of.read_as.before = handle.fetched(rows.len());
+                }
+                return self.last_lists(env, of, token, Arc::new(rows));
+            }
             Output::Live(results) => return self.last_lists(env, of, token, results),
             Output::Change(change) => return self.last_lists(env, of, token, change),
             Output::Batch(results) => return self.last_lists(env, of, token, results),
@@ -121,7 +128,7 @@ impl Host {
     ) -> Result<Value<'e>> {
         let mut flat = self.flat.borrow_mut();
         let mut schemas = self.schemas.borrow_mut();
-        let has_text = match self.cells.with(|cells| lists.next(&mut flat, &mut schemas, of.integers, cells)) {
+        let has_text = match self.cells.with(|cells| lists.next(&mut flat, &mut schemas, &of.read_as, cells)) {
             Ok(has_text) => has_text,
             Err(failure) => {
                 of.give_up();
@@ -130,6 +137,8 @@ impl Host {
             }
         };
         if lists.is_over() {
+            // Of a query in parts there may be more.
+            of.read_as.before += lists.rows();
             drop(lists);
         } else {
             of.rest = Some(lists);

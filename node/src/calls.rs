@@ -10,7 +10,7 @@ use flatwater::bindings::{self, FrontCall, Needed, Target, Unbegun, server};
 use flatwater::calls::CheckpointMode;
 use flatwater::options::JsonOptions;
 use flatwater::{ErrorCode, Params};
-use flatwater_bridge::{Integers, Opened};
+use flatwater_bridge::Opened;
 use flatwater_remote::is_address;
 
 use crate::capi::function::Call;
@@ -20,6 +20,7 @@ use crate::handles::Handle;
 use crate::host::Host;
 use crate::options;
 use crate::params;
+use crate::reading_as::ReadAs;
 use crate::waiting::{Source, Waiting};
 
 type Answer<'e> = Result<Value<'e>>;
@@ -32,14 +33,6 @@ pub(crate) fn timed(call: FrontCall, timeout_ms: f64) -> FrontCall {
     }
 }
 
-pub(crate) fn integers(number: f64) -> Integers {
-    match number as i32 {
-        1 => Integers::Auto,
-        2 => Integers::Big,
-        _ => Integers::Exact,
-    }
-}
-
 pub(crate) fn gone() -> Failure {
     Failure::refused(
         ErrorCode::Finished,
@@ -48,12 +41,13 @@ pub(crate) fn gone() -> Failure {
     )
 }
 
-/// `run(operation, target, sql, params, timeout, place, integers)`: all operations on a text and its values.
+/// `run(operation, target, sql, params, timeout, place, integers, types)`: all operations on a text and its values.
 pub(crate) fn run<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (env, host) = (call.env, call.host);
     let (operation, number) = (call.number::<0>()? as u32, call.number::<1>()?);
-    let (timeout, place, integers) = (call.number::<4>()?, call.number::<5>()?, integers(call.number::<6>()?));
-    let params = match params::of(env, call.argument::<3>()) {
+    let (timeout, place) = (call.number::<4>()?, call.number::<5>()?);
+    let read_as = ReadAs::new(host, call.number::<6>()?, call.number::<7>()?);
+    let params = match params::of(env, call.argument::<3>(), read_as.has_types()) {
         Ok(params) => params,
         Err(failure) => {
             let sql = env.with_text(call.argument::<2>(), str::to_owned).ok();
@@ -71,7 +65,7 @@ pub(crate) fn run<'e>(call: &Call<'e, Host>) -> Answer<'e> {
         Err(_) => return Err(env.type_error("the SQL must be a string")),
     };
     set_place(host, call.unbegun(), place);
-    let waiting = Waiting::new(Source::Call(call), integers);
+    let waiting = Waiting::new(Source::Call(call), read_as);
     let holds = matches!(operation, BEGIN | SNAPSHOT);
     host.begin(env, Waiting { place, holds, ..waiting })
 }
@@ -110,12 +104,13 @@ fn operate(target: &Target, operation: u32, sql: &str, params: Params) -> Result
     })
 }
 
-/// `queryJson(target, sql, params, timeout, place, form, embedded)`
+/// `queryJson(target, sql, params, timeout, place, form, embedded, types)`
 pub(crate) fn query_json<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (env, host) = (call.env, call.host);
     let (number, sql) = (call.number::<0>()?, call.text::<1>()?);
     let (timeout, place, form) = (call.number::<3>()?, call.number::<4>()?, call.number::<5>()?);
-    let params = match params::of(env, call.argument::<2>()) {
+    let has_types = call.number::<7>()? >= 0.0;
+    let params = match params::of(env, call.argument::<2>(), has_types) {
         Ok(params) => params,
         Err(failure) => return host.failed(env, failure.of(Some(&sql))),
     };
@@ -244,12 +239,12 @@ pub(crate) fn migrate<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     host.call(env, migrating)
 }
 
-/// `batches(target, sql, params, place, timeout, form, embedded)`: the number of what goes on. The deadline is that of each batch. With a
+/// `batches(target, sql, params, place, timeout, types, form, embedded)`: the number of what goes on. The deadline is that of each batch. With a
 /// form the batches are JSON.
 pub(crate) fn batches<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (env, host) = (call.env, call.host);
     let (number, sql) = (call.number::<0>()?, call.text::<1>()?);
-    let params = match params::of(env, call.argument::<2>()) {
+    let params = match params::of(env, call.argument::<2>(), call.number::<5>()? >= 0.0) {
         Ok(params) => params,
         Err(failure) => return host.failed(env, failure.of(Some(&sql))),
     };
@@ -260,22 +255,22 @@ pub(crate) fn batches<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     });
     let Some(mut batches) = batches else { return host.failed(env, gone()) };
     set_place(host, bindings::unbegun(&mut batches), call.number::<3>()?);
-    let batches = match call.number::<5>() {
-        Ok(form) => Handle::Json(batches, json_options(env, form, call.argument::<6>())?),
-        Err(_) => Handle::Batches(batches),
+    let batches = match call.number::<6>() {
+        Ok(form) => Handle::Json(batches, json_options(env, form, call.argument::<7>())?),
+        Err(_) => Handle::Batches(batches, 0),
     };
     env.number(host.handles.add(batches))
 }
 
-/// `live(database, [sql, params, ...], debounce, throttle, changes)`: the number of what goes on.
+/// `live(database, [sql, params, ...], debounce, throttle, changes, types)`: the number of what goes on.
 pub(crate) fn live<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (env, host) = (call.env, call.host);
-    let given = call.argument::<1>();
+    let (given, has_types) = (call.argument::<1>(), call.number::<5>()? >= 0.0);
     let mut queries = Vec::new();
     for index in (0..env.array_length(given).unwrap_or(0)).step_by(2) {
         let sql = env.with_text(env.element(given, index)?, str::to_owned);
         let Ok(sql) = sql else { return Err(env.type_error("the SQL must be a string")) };
-        match params::of(env, env.element(given, index + 1)?) {
+        match params::of(env, env.element(given, index + 1)?, has_types) {
             Ok(params) => queries.push((sql, params)),
             Err(failure) => return host.failed(env, failure.of(Some(&sql))),
         }
@@ -297,7 +292,7 @@ pub(crate) fn live<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     env.number(host.handles.add(live))
 }
 
-/// `next(handle, integers, place)`: the next batch, or the next result of a live query.
+/// `next(handle, integers, place, types)`: the next batch, or the next result of a live query.
 pub(crate) fn next<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (env, host, number) = (call.env, call.host, call.number::<0>()?);
     let place = call.number::<2>()?;
@@ -308,5 +303,5 @@ pub(crate) fn next<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     {
         live.set_inside_body();
     }
-    host.begin(env, Waiting::new(Source::Next(number), integers(call.number::<1>()?)))
+    host.begin(env, Waiting::new(Source::Next(number), ReadAs::new(host, call.number::<1>()?, call.number::<3>()?)))
 }

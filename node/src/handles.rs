@@ -5,6 +5,7 @@
 //! no others. Leaves out: the objects.
 
 use std::cell::{RefCell, RefMut};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use flatwater::bindings::{
@@ -17,6 +18,7 @@ use flatwater::{Connection, Params, Rows, Snapshot, Transaction};
 use flatwater_bridge::{Opened, Tokens};
 
 use crate::lines::Spot;
+use crate::reading_as::Meanings;
 
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum Handle {
@@ -40,12 +42,15 @@ pub(crate) enum Handle {
         target: Target,
         around: f64,
     },
-    Batches(Batches),
+    /// And how many of their rows were fetched.
+    Batches(Batches, usize),
     /// Batches that leave as JSON.
     Json(Batches, JsonOptions),
     Blob(Blob),
     Live(Live<Vec<LiveRows>>),
     Changes(Live<Change>),
+    /// What columns mean.
+    Types(Arc<Meanings>),
     /// What `executeMany` and `batch` are given, with their place in the line, unless they take it when they have all.
     Many(Box<Many>),
 }
@@ -55,6 +60,8 @@ pub(crate) struct Many {
     pub(crate) of: ManyOf,
     pub(crate) target: Target,
     pub(crate) spot: Option<Spot>,
+    /// Arrays and objects are bound as JSON.
+    pub(crate) has_types: bool,
 }
 
 pub(crate) enum ManyOf {
@@ -82,7 +89,7 @@ impl Handle {
     /// The queue in which what goes on takes its place, until it has begun.
     pub(crate) fn line(&mut self) -> Option<usize> {
         match self {
-            Self::Batches(batches) | Self::Json(batches, _) => line_of(batches),
+            Self::Batches(batches, _) | Self::Json(batches, _) => line_of(batches),
             _ => None,
         }
     }
@@ -94,6 +101,12 @@ impl Handle {
             Self::Changes(live) => unbegun_live(live),
             _ => None,
         }
+    }
+
+    /// How many rows of a result in batches were before these, which were fetched now.
+    pub(crate) fn fetched(&mut self, rows: usize) -> usize {
+        let Self::Batches(_, before) = self else { return 0 };
+        std::mem::replace(before, *before + rows)
     }
 
     /// The place of rows that are being read.
@@ -110,7 +123,7 @@ impl Handle {
             next.map_or(Ok(Output::Done(())), |next| next.map(of))
         }
         match self {
-            Self::Batches(batches) => {
+            Self::Batches(batches, _) => {
                 let next = poll_batch(batches, context);
                 Some(next.map(|batch| batch.map(|rows| rows.map_or(Output::Done(()), Output::Rows))))
             }

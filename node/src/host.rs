@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use flatwater::bindings::{FrontCall, Mailbox, host_tells_of_turns};
-use flatwater_bridge::{Flat, Inbox, Integers, Tokens};
+use flatwater_bridge::{Flat, Inbox, Tokens};
 
 use crate::capi::cells::Cells;
 use crate::capi::value::{Env, Result, Value};
@@ -17,6 +17,7 @@ use crate::events::Events;
 use crate::failure::Failure;
 use crate::handles::{Handles, token};
 use crate::lines::{Lines, Spot};
+use crate::reading_as::ReadAs;
 use crate::schemas::Schemas;
 use crate::waiting::{Source, Step, Waiting};
 
@@ -60,7 +61,7 @@ impl Host {
 
     /// Begins a call that returns no rows.
     pub(crate) fn call<'e>(&self, env: Env<'e>, call: FrontCall) -> Result<Value<'e>> {
-        self.begin(env, Waiting::new(Source::Call(call), Integers::Exact))
+        self.begin(env, Waiting::new(Source::Call(call), ReadAs::default()))
     }
 
     /// Begins what was made now, or has it wait behind what was made before.

@@ -20,6 +20,7 @@ mod options;
 mod params;
 mod plain;
 mod reading;
+mod reading_as;
 mod schemas;
 mod scopes;
 mod stats;
@@ -40,6 +41,7 @@ const FUNCTIONS: &[Function<Host>] = &[
     Function { name: "failure", run: reading::failure },
     Function { name: "columns", run: reading::columns },
     Function { name: "declaredTypes", run: reading::declared_types },
+    Function { name: "tables", run: reading::tables },
     Function { name: "bytes", run: reading::bytes },
     Function { name: "unknown", run: reading::unknown_name },
     Function { name: "hasRows", run: texts::has_rows },
@@ -66,6 +68,7 @@ const FUNCTIONS: &[Function<Host>] = &[
     Function { name: "export", run: care::export },
     Function { name: "checkSql", run: care::check_sql },
     Function { name: "problems", run: care::problems },
+    Function { name: "types", run: reading_as::types },
     Function { name: "batches", run: calls::batches },
     Function { name: "live", run: calls::live },
     Function { name: "next", run: calls::next },

@@ -18,13 +18,14 @@ use flatwater::bindings::{ChangedRows, cells, changed_rows, dispose, is_of_write
 use flatwater::live::{Change, LiveRows, RowChanges};
 use flatwater::values::RunResult;
 use flatwater::{ErrorCode, Rows, ValueRef};
-use flatwater_bridge::{Flat, Integers, Refused, Text, exact};
+use flatwater_bridge::{Flat, Refused, Text, exact, unreadable};
 
 use crate::failure::{Failure, inexact, too_long};
+use crate::reading_as::ReadAs;
 use crate::schemas::Schemas;
 
-/// Where the forms of a chunk begin: after `rows, columns, schema, token or -1, list, whether the statement writes`.
-pub(crate) const HEADER: usize = 6;
+/// Where the forms of a chunk begin: after `rows, columns, schema, token or -1, list, whether the statement writes, rows before`.
+pub(crate) const HEADER: usize = 7;
 /// Where the token is.
 pub(crate) const TOKEN: usize = 3;
 
@@ -105,30 +106,32 @@ impl Lists {
         &mut self,
         flat: &mut Flat,
         schemas: &mut Schemas,
-        integers: Integers,
+        read_as: &ReadAs,
         cells: &mut [f64],
     ) -> Result<bool, Failure> {
         if let Some(count) = self.tell_executed(cells) {
-            cells[..HEADER].copy_from_slice(&[count as f64, 0.0, 0.0, -1.0, EXECUTED, 1.0]);
+            cells[..HEADER].copy_from_slice(&[count as f64, 0.0, 0.0, -1.0, EXECUTED, 1.0, 0.0]);
             return Ok(false);
         }
         let Some((rows, positions)) = self.current() else {
-            cells[..HEADER].copy_from_slice(&[0.0, 0.0, 0.0, -1.0, EXECUTED, 0.0]);
+            cells[..HEADER].copy_from_slice(&[0.0, 0.0, 0.0, -1.0, EXECUTED, 0.0, 0.0]);
             return Ok(false);
         };
         let columns = rows.columns().len();
         let left = positions.len();
         let first = positions.clone().next().unwrap_or(0);
+        let meanings = read_as.meanings(schemas, rows).map_err(|failure| self.of_rows(rows, failure))?;
         let encoded = match cells.get_mut(HEADER + columns..) {
-            Some(room) => flat.encode(rows, positions, integers, room),
+            Some(room) => flat.encode(rows, positions, read_as.integers, &meanings, room),
             None => Err(Refused::Wide),
         };
-        let count = encoded.map_err(|refused| self.refusal(rows, refused))?;
+        let count = encoded.map_err(|refused| self.refusal(rows, refused, read_as.before))?;
         if units(flat) > LONGEST {
             return Err(self.of_rows(rows, too_long(longest(rows, first))));
         }
         let is_write = f64::from(u8::from(is_of_write(rows)));
-        let header = [count as f64, columns as f64, schemas.number(rows), -1.0, self.list as f64, is_write];
+        let before = (read_as.before + first) as f64;
+        let header = [count as f64, columns as f64, schemas.number(rows), -1.0, self.list as f64, is_write, before];
         cells[..HEADER].copy_from_slice(&header);
         for (cell, form) in cells[HEADER..].iter_mut().zip(flat.forms()) {
             *cell = f64::from(*form as u8);
@@ -154,6 +157,11 @@ impl Lists {
             Of::Batch { results, told, .. } => *told == results.len() && self.current().is_none(),
             _ => self.current().is_none(),
         }
+    }
+
+    /// How many rows there are, if they are those of one result.
+    pub(crate) fn rows(&self) -> usize {
+        if let Of::Rows(rows) = &self.of { rows.len() } else { 0 }
     }
 
     /// The rows of the list, and the positions of those that are left.
@@ -207,9 +215,12 @@ impl Lists {
     }
 
     /// By the time that a row is refused, a statement that writes has been executed.
-    fn refusal(&self, rows: &Rows, refused: Refused) -> Failure {
+    fn refusal(&self, rows: &Rows, refused: Refused, before: usize) -> Failure {
         let failure = match refused {
             Refused::Inexact { column } => inexact(rows.columns().nth(column).unwrap_or_default()),
+            Refused::Unreadable { row, column, meaning, why } => {
+                return unreadable(rows, (row, column), before, meaning, why).into();
+            }
             Refused::Wide => Failure::refused(ErrorCode::Unsupported, "the result has too many columns", None),
         };
         self.of_rows(rows, failure)

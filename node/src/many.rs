@@ -8,18 +8,19 @@ use flatwater::Params;
 use flatwater::bindings::{BatchStatements, ParamRows, add_row, rows_added, rows_of_next, statements_added, take_row};
 use flatwater_bridge::Slice;
 
-use crate::calls::{gone, integers, set_place, timed};
+use crate::calls::{gone, set_place, timed};
 use crate::capi::function::Call;
 use crate::capi::value::{Env, Kind, Result, Value};
 use crate::failure::{Failure, half_in};
 use crate::handles::{Handle, Many, ManyOf};
 use crate::host::Host;
 use crate::params;
+use crate::reading_as::ReadAs;
 use crate::waiting::{Source, Waiting};
 
 type Answer<'e> = Result<Value<'e>>;
 
-/// `rows(target, takesPlace, sql)`: the number of rows to be filled; or of statements, without a text. Their call takes its place
+/// `rows(target, takesPlace, sql, types)`: the number of rows to be filled; or of statements, without a text. Their call takes its place
 /// now, or when it has the last one.
 pub(crate) fn rows<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (env, host) = (call.env, call.host);
@@ -31,7 +32,12 @@ pub(crate) fn rows<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let target = host.handles.get(number).as_deref().and_then(Handle::target).cloned();
     let Some(target) = target else { return host.failed(env, gone()) };
     let spot = target.line().filter(|_| takes_place).map(|line| host.lines.read(line));
-    env.number(host.handles.add(Handle::Many(Box::new(Many { of, target, spot }))))
+    env.number(host.handles.add(Handle::Many(Box::new(Many {
+        of,
+        target,
+        spot,
+        has_types: call.number::<3>()? >= 0.0,
+    }))))
 }
 
 /// `add(rows, array, from)`: takes from the array until it is empty or the slice is over. Returns where to go on.
@@ -40,17 +46,17 @@ pub(crate) fn add<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let number = call.number::<0>()?;
     // Out of the table, because reading the array may run code of the program.
     let taken = |handle: &mut Handle| match handle {
-        Handle::Many(many) => Some(std::mem::replace(&mut many.of, ManyOf::Taken)),
+        Handle::Many(many) => Some((std::mem::replace(&mut many.of, ManyOf::Taken), many.has_types)),
         _ => None,
     };
-    let Some(mut of) = host.handles.get(number).as_deref_mut().and_then(taken) else {
+    let Some((mut of, has_types)) = host.handles.get(number).as_deref_mut().and_then(taken) else {
         return host.failed(env, gone());
     };
     let (mut at, length) = (call.number::<2>()? as u32, env.array_length(given).unwrap_or(0));
     let mut slice = Slice::begin();
     let mut failed = None;
     while at < length && failed.is_none() {
-        failed = env.scoped(|| many_one(env, &mut of, given, at)).err();
+        failed = env.scoped(|| many_one(env, &mut of, has_types, given, at)).err();
         at += 1;
         if slice.is_over() {
             break;
@@ -65,12 +71,13 @@ pub(crate) fn add<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     }
 }
 
-fn many_one<'e>(env: Env<'e>, of: &mut ManyOf, given: Value<'e>, at: u32) -> Result<(), Failure> {
+fn many_one<'e>(env: Env<'e>, of: &mut ManyOf, has_types: bool, given: Value<'e>, at: u32) -> Result<(), Failure> {
     let unreadable = |_| Failure::misuse("the array could not be read", None);
     let one = env.element(given, at).map_err(unreadable)?;
     match of {
         ManyOf::Rows { sql, rows, row } => {
-            params::fill(env, row, one).map_err(|failure| failure.at("row", rows_added(rows)).of(Some(sql)))?;
+            params::fill(env, row, one, has_types)
+                .map_err(|failure| failure.at("row", rows_added(rows)).of(Some(sql)))?;
             add_row(rows, row);
         }
         ManyOf::Statements(all) => {
@@ -90,7 +97,7 @@ fn many_one<'e>(env: Env<'e>, of: &mut ManyOf, given: Value<'e>, at: u32) -> Res
             if !env.is_whole(sql) {
                 return Err(half_in("the SQL").at("statement", number));
             }
-            let params = params.map_or_else(|| Ok(Params::default()), |params| params::of(env, params));
+            let params = params.map_or_else(|| Ok(Params::default()), |params| params::of(env, params, has_types));
             let params = params.map_err(|failure| {
                 let text = env.with_text(sql, str::to_owned).ok();
                 failure.at("statement", number).of(text.as_deref())
@@ -102,11 +109,11 @@ fn many_one<'e>(env: Env<'e>, of: &mut ManyOf, given: Value<'e>, at: u32) -> Res
     Ok(())
 }
 
-/// `runMany(rows, timeout, place, integers)`: `executeMany` or `batch`.
+/// `runMany(rows, timeout, place, integers, types)`: `executeMany` or `batch`.
 pub(crate) fn run<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (env, host) = (call.env, call.host);
     let Some(Handle::Many(many)) = host.handles.take(call.number::<0>()?) else { return host.failed(env, gone()) };
-    let Many { of, target, spot } = *many;
+    let Many { of, target, spot, .. } = *many;
     let made = match of {
         ManyOf::Rows { sql, rows, .. } => target.execute_many(&sql, rows),
         ManyOf::Statements(all) => target.batch(all),
@@ -114,7 +121,7 @@ pub(crate) fn run<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     };
     let mut made = timed(made, call.number::<1>()?);
     set_place(host, made.unbegun(), call.number::<2>()?);
-    let waiting = Waiting::new(Source::Call(made), integers(call.number::<3>()?));
+    let waiting = Waiting::new(Source::Call(made), ReadAs::new(host, call.number::<3>()?, call.number::<4>()?));
     match spot {
         Some(spot) => host.begin_in_line(env, waiting, spot),
         None => host.begin(env, waiting),

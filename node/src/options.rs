@@ -14,7 +14,7 @@ use crate::capi::value::{Env, Kind, Value};
 use crate::failure::{Failure, half_in};
 
 /// Options that JavaScript has, or that have a form of their own here.
-const OWN: [&str; 5] = ["integers", "key", "loadExtension", "migrations", "tuning"];
+const OWN: [&str; 7] = ["integers", "key", "loadExtension", "migrations", "rows", "tuning", "types"];
 
 /// Sets the options of an object.
 pub(crate) fn of<'e>(env: Env<'e>, path: &str, given: Value<'e>) -> Result<Options, Failure> {

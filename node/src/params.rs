@@ -23,19 +23,19 @@ pub(crate) fn number(number: f64) -> ValueRef<'static> {
     if is_integer(number) { ValueRef::Integer(number as i64) } else { ValueRef::Real(number) }
 }
 
-/// Returns the parameters: an array of values, an object of names and values, or nothing.
-pub(crate) fn of(env: Env<'_>, given: Value<'_>) -> Result<Params, Failure> {
+/// Returns the parameters, of which `has_types` makes arrays and plain objects JSON: an array of values, an object of names and values, or nothing.
+pub(crate) fn of(env: Env<'_>, given: Value<'_>, has_types: bool) -> Result<Params, Failure> {
     let mut params = Params::default();
-    fill(env, &mut params, given)?;
+    fill(env, &mut params, given, has_types)?;
     Ok(params)
 }
 
 /// Fills parameters that are empty.
-pub(crate) fn fill<'e>(env: Env<'e>, params: &mut Params, given: Value<'e>) -> Result<(), Failure> {
+pub(crate) fn fill<'e>(env: Env<'e>, params: &mut Params, given: Value<'e>, has_types: bool) -> Result<(), Failure> {
     if let Some(length) = env.array_length(given) {
         for index in 0..length {
             let value = env.element(given, index).map_err(|_| unreadable())?;
-            bind(env, value, &mut |value| params.push(value).map_err(Failure::from))
+            bind(env, value, has_types, &mut |value| params.push(value).map_err(Failure::from))
                 .map_err(|refused| refused.at(&format!("parameter {}", index + 1)))?;
         }
         return Ok(());
@@ -43,7 +43,7 @@ pub(crate) fn fill<'e>(env: Env<'e>, params: &mut Params, given: Value<'e>) -> R
     match env.kind(given) {
         Kind::Undefined | Kind::Null => Ok(()),
         Kind::Object if env.as_date(given).is_none() && env.with_bytes(given, |_| ()).is_none() => {
-            *params = named(env, given)?;
+            *params = named(env, given, has_types)?;
             Ok(())
         }
         _ => Err(Failure::misuse(
@@ -53,7 +53,7 @@ pub(crate) fn fill<'e>(env: Env<'e>, params: &mut Params, given: Value<'e>) -> R
     }
 }
 
-fn named<'e>(env: Env<'e>, given: Value<'e>) -> Result<Params, Failure> {
+fn named<'e>(env: Env<'e>, given: Value<'e>, has_types: bool) -> Result<Params, Failure> {
     let names = env.names(given).map_err(|_| unreadable())?;
     // A name that was changed on its way is the name of another parameter.
     if let Some(name) = names.iter().find(|name| name.contains(char::REPLACEMENT_CHARACTER)) {
@@ -63,7 +63,7 @@ fn named<'e>(env: Env<'e>, given: Value<'e>) -> Result<Params, Failure> {
     for name in names {
         let value = env.property(given, &name).map_err(|_| unreadable())?;
         let mut owned = SqlValue::Null;
-        let bound = bind(env, value, &mut |value| {
+        let bound = bind(env, value, has_types, &mut |value| {
             owned = match value {
                 ToSqlOutput::Owned(value) => value,
                 ToSqlOutput::Borrowed(value) => value.try_into().unwrap_or(SqlValue::Null),
@@ -96,6 +96,7 @@ impl Refused {
 fn bind<'e>(
     env: Env<'e>,
     value: Value<'e>,
+    has_types: bool,
     bound: &mut dyn FnMut(ToSqlOutput<'_>) -> Result<(), Failure>,
 ) -> Result<(), Refused> {
     let mut put = |value: ToSqlOutput<'_>| bound(value).map_err(Refused::Failure);
@@ -136,6 +137,11 @@ fn bind<'e>(
                 };
             }
             let blob = env.with_bytes(value, |bytes| put(ToSqlOutput::Borrowed(ValueRef::Blob(bytes))));
+            if has_types && blob.is_none() && (env.array_length(value).is_some() || env.is_plain(value)) {
+                let json = env.json(value).map_err(|_| Refused::Failure(unreadable()))?;
+                let text = env.with_text(json, |text| put(ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes()))));
+                return text.unwrap_or_else(|_| Err(Refused::Value("the value has no form in JSON", None)));
+            }
             blob.unwrap_or(Err(if env.array_length(value).is_some() {
                 Refused::Value(
                     "an array cannot be stored",

@@ -71,6 +71,13 @@ pub(crate) fn declared_types<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     call.env.array(types.iter().map(|declared| call.env.text(declared)))
 }
 
+/// `tables(schema)`: the tables of these columns; empty for an expression.
+pub(crate) fn tables<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    let number = call.number::<0>()?;
+    let tables = call.host.schemas.borrow().tables_of(number);
+    call.env.array(tables.iter().map(|table| call.env.text(table)))
+}
+
 /// `bytes()`: the blobs of the last chunk, one after the other.
 pub(crate) fn bytes<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     call.env.buffer(call.host.flat.borrow().bytes())

@@ -8,15 +8,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use flatwater::bindings::{FrontCall, Held, Mailbox, Output, Polled};
-use flatwater_bridge::{Integers, waker};
+use flatwater_bridge::waker;
 
 use crate::handles::Handles;
 use crate::lines::{Lines, Spot};
 use crate::lists::Lists;
+use crate::reading_as::ReadAs;
 
 pub(crate) struct Waiting {
     pub(crate) source: Source,
-    pub(crate) integers: Integers,
+    pub(crate) read_as: ReadAs,
     /// What JavaScript has not taken of the rows that are there.
     pub(crate) rest: Option<Lists>,
     /// It was given up, and its outcome is awaited: what it would hold is dropped.
@@ -55,8 +56,8 @@ pub(crate) enum Step {
 }
 
 impl Waiting {
-    pub(crate) fn new(source: Source, integers: Integers) -> Self {
-        Self { source, integers, rest: None, is_cancelled: false, holds: false, place: -1.0, held: None }
+    pub(crate) fn new(source: Source, read_as: ReadAs) -> Self {
+        Self { source, read_as, rest: None, is_cancelled: false, holds: false, place: -1.0, held: None }
     }
 
     /// The queue in which it takes its place, unless it has begun.

@@ -7,10 +7,17 @@
 //! The cells are row after row. A column has one form in a chunk: numbers, the ends of texts in the text, the ends of blobs in the
 //! bytes, or integers of 64 bits as their bits. NULL is NaN, which SQLite does not store
 //! (<https://sqlite.org/floatingpoint.html>). A column in which values of several kinds occur has two cells for each: the form of
-//! the value, and the value.
+//! the value, and the value. A column that has a meaning (`meaning`) is of booleans, of moments as milliseconds since 1970, of documents,
+//! or of texts.
 
+use std::fmt::Write as _;
+
+use chrono::Timelike;
 use flatwater::bindings::cells;
 use flatwater::{Rows, ValueRef};
+use uuid::Uuid;
+
+use crate::meaning::{Meaning, Meant};
 
 /// Up to here all integers are exact as a number of 64 bits.
 const EXACT: i64 = 1 << 53;
@@ -53,6 +60,12 @@ pub enum Form {
     Big = 4,
     /// Two cells for each value: its form, and what that says.
     Mixed = 5,
+    /// 0 or 1.
+    Boolean = 6,
+    /// Milliseconds since 1970, in UTC.
+    Moment = 7,
+    /// The end of the text of each document in the text of the chunk.
+    Json = 8,
 }
 
 /// Why rows could not be encoded.
@@ -62,6 +75,17 @@ pub enum Refused {
     Inexact {
         /// Its position.
         column: usize,
+    },
+    /// The value has not the meaning of its column.
+    Unreadable {
+        /// Its position in the rows.
+        row: usize,
+        /// Its position.
+        column: usize,
+        /// What its column means.
+        meaning: Meaning,
+        /// Why not.
+        why: &'static str,
     },
     /// A row has more columns than there are cells.
     Wide,
@@ -87,7 +111,8 @@ pub struct Flat {
 }
 
 impl Flat {
-    /// Encodes the rows at these positions, as many as make a chunk, into `out`. Returns their number.
+    /// Encodes the rows at these positions, as many as make a chunk, into `out`. Returns their number. `meanings` is empty, or has what
+    /// each column means.
     ///
     /// # Errors
     /// A value cannot be there as it is. Nothing of the chunk is of use then.
@@ -96,9 +121,10 @@ impl Flat {
         rows: &Rows,
         positions: impl ExactSizeIterator<Item = usize> + Clone,
         integers: Integers,
+        meanings: &[Option<Meaning>],
         out: &mut [f64],
     ) -> Result<usize, Refused> {
-        let count = self.measure(rows, positions.clone(), integers, out.len())?;
+        let count = self.measure(rows, positions.clone(), integers, meanings, out.len())?;
         let mut out = out.iter_mut();
         let mut put = |number: f64| {
             if let Some(place) = out.next() {
@@ -108,10 +134,22 @@ impl Flat {
         for row in positions.take(count) {
             for (column, value) in cells(rows, row).enumerate() {
                 let form = self.forms[column];
-                let own = form_of(value, integers);
+                let meaning = meanings.get(column).copied().flatten();
+                let own = form_of(value, integers, meaning);
                 if form == Form::Mixed {
                     put(f64::from(own as u8));
                 }
+                let value = match meaning {
+                    Some(meaning) => match self.add_meant(meaning, value) {
+                        Ok(Ok(number)) => {
+                            put(number);
+                            continue;
+                        }
+                        Ok(Err(value)) => value,
+                        Err(why) => return Err(Refused::Unreadable { row, column, meaning, why }),
+                    },
+                    None => value,
+                };
                 put(match value {
                     ValueRef::Null => f64::NAN,
                     ValueRef::Real(number) => number,
@@ -152,6 +190,7 @@ impl Flat {
         rows: &Rows,
         positions: impl ExactSizeIterator<Item = usize>,
         integers: Integers,
+        meanings: &[Option<Meaning>],
         room: usize,
     ) -> Result<usize, Refused> {
         self.forms.clear();
@@ -167,14 +206,15 @@ impl Flat {
             return Err(Refused::Wide);
         }
         for row in positions.take(most) {
-            for (form, value) in self.forms.iter_mut().zip(cells(rows, row)) {
+            for (column, (form, value)) in self.forms.iter_mut().zip(cells(rows, row)).enumerate() {
                 if let ValueRef::Text(value) | ValueRef::Blob(value) = value {
                     bytes += value.len();
                 }
                 if let ValueRef::Text(text) = value {
                     self.is_wide |= !text.is_ascii();
                 }
-                *form = match (*form, form_of(value, integers)) {
+                let meaning = meanings.get(column).copied().flatten();
+                *form = match (*form, form_of(value, integers, meaning)) {
                     // All bits are integers, none stands for NULL.
                     (Form::Big, Form::Null) => Form::Mixed,
                     (Form::Null, Form::Big) if count > 0 => Form::Mixed,
@@ -192,6 +232,33 @@ impl Flat {
         Ok(count)
     }
 
+    /// Adds a value that has this meaning. Returns its cell, or a number that is read as others are.
+    fn add_meant<'a>(
+        &mut self,
+        meaning: Meaning,
+        value: ValueRef<'a>,
+    ) -> Result<Result<f64, ValueRef<'a>>, &'static str> {
+        let mut short = ShortText::default();
+        Ok(Ok(match meaning.read(value)? {
+            Meant::Null => f64::NAN,
+            Meant::Boolean(is_so) => f64::from(u8::from(is_so)),
+            Meant::Datetime(moment) => moment.and_utc().timestamp_millis() as f64,
+            Meant::Integer(_) | Meant::Real(_) => return Ok(Err(value)),
+            Meant::Json(text) => self.add_text(text.as_bytes()),
+            Meant::Decimal(digits) => self.add_text(digits.as_bytes()),
+            Meant::Date(date) => self.add_text(short.of(format_args!("{date}"))),
+            Meant::Time(time) => {
+                // As it is stored: six digits, or none.
+                let (hour, minute, second) = (time.hour(), time.minute(), time.second());
+                match time.nanosecond() / 1_000 {
+                    0 => self.add_text(short.of(format_args!("{hour:02}:{minute:02}:{second:02}"))),
+                    micros => self.add_text(short.of(format_args!("{hour:02}:{minute:02}:{second:02}.{micros:06}"))),
+                }
+            }
+            Meant::Uuid(bytes) => self.add_text(short.of(format_args!("{}", Uuid::from_bytes(bytes)))),
+        }))
+    }
+
     /// Returns the end of the text. What is not UTF-8 has replacement characters.
     fn add_text(&mut self, text: &[u8]) -> f64 {
         if !self.is_wide {
@@ -206,7 +273,29 @@ impl Flat {
     }
 }
 
-fn form_of(value: ValueRef<'_>, integers: Integers) -> Form {
+/// The text of a value that is made.
+#[derive(Default)]
+struct ShortText(String);
+
+impl ShortText {
+    fn of(&mut self, text: std::fmt::Arguments<'_>) -> &[u8] {
+        // A `String` takes all.
+        let _ = self.0.write_fmt(text);
+        self.0.as_bytes()
+    }
+}
+
+fn form_of(value: ValueRef<'_>, integers: Integers, meaning: Option<Meaning>) -> Form {
+    match meaning {
+        Some(_) if value == ValueRef::Null => return Form::Null,
+        Some(Meaning::Boolean) => return Form::Boolean,
+        Some(Meaning::Json) if matches!(value, ValueRef::Text(_)) => return Form::Json,
+        Some(Meaning::Date | Meaning::Time | Meaning::Uuid | Meaning::Decimal) => return Form::Text,
+        Some(Meaning::Datetime | Meaning::UnixSeconds | Meaning::UnixMilliseconds | Meaning::JulianDay) => {
+            return Form::Moment;
+        }
+        Some(Meaning::Json) | None => {}
+    }
     match (value, integers) {
         (ValueRef::Null, _) => Form::Null,
         (ValueRef::Integer(_), Integers::Big) => Form::Big,
@@ -229,7 +318,7 @@ mod tests {
     fn encoded(flat: &mut Flat, sql: &str, integers: Integers) -> Result<Vec<f64>, Refused> {
         let rows = rows(sql);
         let mut out = [-2.0; 64];
-        let count = flat.encode(&rows, 0..rows.len(), integers, &mut out)?;
+        let count = flat.encode(&rows, 0..rows.len(), integers, &[], &mut out)?;
         assert_eq!(count, rows.len());
         let cells = out.iter().take_while(|cell| **cell != -2.0);
         Ok(cells.map(|cell| if cell.is_nan() { -1.0 } else { *cell }).collect())
@@ -286,21 +375,45 @@ mod tests {
         let (mut flat, mut out) = (Flat::default(), vec![0.0; 64 << 10]);
         let many = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 100000)";
         let numbers = rows(&format!("{many} SELECT x, x FROM c"));
-        assert_eq!(flat.encode(&numbers, 0..100_000, Integers::Exact, &mut out), Ok(CHUNK_CELLS / 4));
-        assert_eq!(flat.encode(&numbers, 99_990..100_000, Integers::Exact, &mut out), Ok(10));
-        assert_eq!(flat.encode(&numbers, 0..100_000, Integers::Exact, &mut out[..9]), Ok(2));
-        assert_eq!(flat.encode(&numbers, 0..100_000, Integers::Exact, &mut out[..3]), Err(Refused::Wide));
+        assert_eq!(flat.encode(&numbers, 0..100_000, Integers::Exact, &[], &mut out), Ok(CHUNK_CELLS / 4));
+        assert_eq!(flat.encode(&numbers, 99_990..100_000, Integers::Exact, &[], &mut out), Ok(10));
+        assert_eq!(flat.encode(&numbers, 0..100_000, Integers::Exact, &[], &mut out[..9]), Ok(2));
+        assert_eq!(flat.encode(&numbers, 0..100_000, Integers::Exact, &[], &mut out[..3]), Err(Refused::Wide));
         let texts = rows(&format!("{many} SELECT printf('%1000d', x) FROM c LIMIT 40"));
-        assert_eq!(flat.encode(&texts, 0..40, Integers::Exact, &mut out), Ok(17));
+        assert_eq!(flat.encode(&texts, 0..40, Integers::Exact, &[], &mut out), Ok(17));
         let none = rows("SELECT 1 WHERE 0");
-        assert_eq!(flat.encode(&none, 0..0, Integers::Exact, &mut out), Ok(0));
+        assert_eq!(flat.encode(&none, 0..0, Integers::Exact, &[], &mut out), Ok(0));
+    }
+
+    #[test]
+    fn a_column_with_a_meaning_has_its_form() {
+        let (mut flat, mut out) = (Flat::default(), [0.0; 16]);
+        let columns = [
+            Some(Meaning::Boolean),
+            Some(Meaning::Datetime),
+            Some(Meaning::Json),
+            Some(Meaning::Uuid),
+            Some(Meaning::Time),
+            None,
+        ];
+        let sql = "VALUES (1, '1970-01-01 00:00:01.5', '{}', x'67e5504410b1426f9247bb680e5fe0c8', '10:00', 7), \
+                   (NULL, NULL, 5, NULL, NULL, NULL)";
+        let all = rows(sql);
+        assert_eq!(flat.encode(&all, 0..2, Integers::Exact, &columns, &mut out), Ok(2));
+        let forms = [Form::Boolean, Form::Moment, Form::Mixed, Form::Text, Form::Text, Form::Number];
+        assert_eq!(flat.forms(), forms);
+        assert_eq!(flat.text(), Text::Ascii(b"{}67e55044-10b1-426f-9247-bb680e5fe0c810:00:00"));
+        assert_eq!(out[..7], [1.0, 1500.0, 8.0, 2.0, 38.0, 46.0, 7.0]);
+        assert!(out[7].is_nan() && out[8].is_nan() && out[9..11] == [1.0, 5.0]);
+        let refused = flat.encode(&rows("VALUES (0), (2)"), 0..2, Integers::Exact, &columns[..1], &mut out);
+        assert!(matches!(refused, Err(Refused::Unreadable { row: 1, column: 0, .. })), "{refused:?}");
     }
 
     #[test]
     fn a_chunk_has_the_rows_at_its_positions() {
         let (mut flat, mut out) = (Flat::default(), [0.0; 8]);
         let rows = rows("VALUES ('a'), ('b'), ('c'), ('d')");
-        assert_eq!(flat.encode(&rows, [3, 1].into_iter(), Integers::Exact, &mut out), Ok(2));
+        assert_eq!(flat.encode(&rows, [3, 1].into_iter(), Integers::Exact, &[], &mut out), Ok(2));
         assert_eq!((&out[..2], flat.text()), (&[1.0, 2.0][..], Text::Ascii(b"db")));
     }
 }

@@ -12,20 +12,24 @@ import { misuse } from "../native/errors.js";
 import type { RowForm, Table } from "../values/rows.js";
 import type { Params } from "../values/sql.js";
 
+/** The libraries know the types of their columns, and what is stored for them. */
+const STORED = { types: "stored", rows: "object" } as const;
+
 /** Resolves with the rows of a statement; with none if it returns none. */
 export async function rowsOf<T>(session: Session, sql: string, params: Params, options: RunOptions): Promise<T[]> {
-  return (await session.run<T>(sql, params, options)).rows ?? [];
+  return (await session.run<T>(sql, params, { ...STORED, ...options })).rows ?? [];
 }
 
 /** Resolves with what a statement did, whether it returns rows or not. */
 export async function executedBy(session: Session, sql: string, params: Params): Promise<ExecuteResult> {
-  const { changes, lastInsertRowid } = await session.run(sql, params);
+  const { changes, lastInsertRowid } = await session.run(sql, params, STORED);
   return { changes, lastInsertRowid };
 }
 
 /** Resolves with all rows as arrays, and what is known of their columns; with none if the statement returns none. */
 export function tableOf(session: Session, sql: string, params: Params, options: RunOptions): Promise<Table> {
-  return session["perform"](RUN, sql, params, options, new RunTableReader(), options);
+  const stored = { ...STORED, ...options };
+  return session["perform"](RUN, sql, params, stored, new RunTableReader(), stored);
 }
 
 /** The values of Drizzle, whose columns say how a `Date` is stored. One in raw SQL has none, and a column reads its own form only. */

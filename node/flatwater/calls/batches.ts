@@ -9,15 +9,17 @@
 import { dueTurn, type Reader } from "../native/loop.js";
 import type { Trace } from "../native/tracing.js";
 import { decode, type RowForm } from "../values/rows.js";
-import { formOf, integersOf, type CallOptions, type Integers } from "./calls.js";
+import { formOf, type CallOptions, type Integers } from "./calls.js";
 import { check, RUN_OPTIONS } from "./given.js";
 import { InOrder } from "./order.js";
-import { Parts } from "./parts.js";
+import { begunAs, Parts } from "./parts.js";
+import type { ReadAs, Types } from "./types.js";
 
 /** What a result in batches takes. `timeout` is the deadline of each fetch, not of all: for that there is `AbortSignal.timeout`. */
 export interface BatchesOptions extends CallOptions {
   rows?: RowForm | undefined;
   integers?: Integers | undefined;
+  types?: Types | undefined;
 }
 
 /** Reads a batch; the end of the result has none. */
@@ -40,21 +42,22 @@ class BatchReader<T> implements Reader<T[] | undefined> {
 export class Batches<T> extends Parts<T[]> {
   /** @internal */
   constructor(
-    begin: () => number,
-    integers: number,
+    begin: (types: number) => number,
+    private readonly readAs: ReadAs,
     private readonly options: BatchesOptions | undefined,
     trace: Trace | undefined,
   ) {
     const checked = () => {
       check(options, RUN_OPTIONS);
-      return { integers: integersOf(options?.integers, integers), handle: begin() };
+      formOf(options, readAs.rows);
+      return begunAs(options, readAs, begin);
     };
     super(checked, options?.signal, trace);
   }
 
   /** @internal */
   protected reader(): Reader<T[] | undefined> {
-    return new BatchReader<T>(formOf(this.options));
+    return new BatchReader<T>(formOf(this.options, this.readAs.rows));
   }
 
   /** The rows, one by one. */
@@ -71,24 +74,29 @@ export class Batches<T> extends Parts<T[]> {
 /** The clock is looked at once for so many rows. */
 const BETWEEN_LOOKS = 64;
 
+/** What a row becomes that has this number. */
+export type Make<T> = (row: unknown, number: number) => T | Promise<T>;
+
 /** The rows of a result, one by one. */
 export class RowStream<T> implements AsyncIterableIterator<T> {
   /** Those of the batch that are left from `at` on. */
   private batch: unknown[] = [];
   private at = 0;
+  /** So many rows were taken. */
+  private count = 0;
   private readonly steps = new InOrder();
 
   /** @internal */
   constructor(
     private readonly batches: Batches<unknown>,
-    /** Yields the first value of each row, which is an array. */
-    private readonly isPlucked = false,
+    /** What each row becomes. */
+    private readonly make?: Make<T> | undefined,
   ) {}
 
   /** The next row. Several may be awaited: they come one after the other. */
   next(): Promise<IteratorResult<T, undefined>> {
-    if (this.at < this.batch.length && this.at % BETWEEN_LOOKS !== 0 && this.steps.isFree) {
-      return Promise.resolve({ done: false, value: this.take() });
+    if (this.at < this.batch.length && this.at % BETWEEN_LOOKS !== 0 && this.steps.isFree && this.make === undefined) {
+      return Promise.resolve({ done: false, value: this.take() as T });
     }
     return this.steps.add(() => this.step());
   }
@@ -101,12 +109,12 @@ export class RowStream<T> implements AsyncIterableIterator<T> {
       this.batch = value ?? [];
       this.at = 0;
     }
-    return this.at < this.batch.length ? { done: false, value: this.take() } : { done: true, value: undefined };
+    return this.at < this.batch.length ? { done: false, value: await this.take() } : { done: true, value: undefined };
   }
 
-  private take(): T {
+  private take(): T | Promise<T> {
     const row = this.batch[this.at++];
-    return (this.isPlucked ? (row as unknown[])[0] : row) as T;
+    return this.make === undefined ? (row as T) : this.make(row, this.count++);
   }
 
   /** Ends it, and lets go of the connection. */

@@ -6,10 +6,12 @@
 
 import type { Answer } from "../native/addon.js";
 import { misuse, whole } from "../native/errors.js";
-import { bigs, cells, nextTurn, now, SLICE_MS, type Reader } from "../native/loop.js";
+import { bigs, cells, type Reader } from "../native/loop.js";
 import type { RowForm } from "../values/rows.js";
 import { Sql, type Params } from "../values/sql.js";
+import type { As } from "./as.js";
 import { timeOf } from "./given.js";
+import type { Types } from "./types.js";
 
 /** What every call takes. */
 export interface CallOptions {
@@ -22,14 +24,13 @@ export interface CallOptions {
 /** How integers become numbers: `number` refuses those beyond 2^53, `auto` makes bigints of these, `bigint` of all. */
 export type Integers = "number" | "auto" | "bigint";
 
-/** A class whose objects rows become; or anything that parses a row, such as a schema of a validation library. */
-export type As<T> = { parse(row: unknown): T } | (new () => T);
-
 /** What a query takes. */
 export interface QueryOptions<T = unknown> extends CallOptions {
   /** Rows as objects (the default), or as arrays; or as objects in which the last of several columns of one name wins. */
   rows?: RowForm | undefined;
   integers?: Integers | undefined;
+  /** What the values of columns mean. */
+  types?: Types | undefined;
   /** What each row becomes. */
   as?: As<T> | undefined;
 }
@@ -48,6 +49,8 @@ export interface ExecuteResult {
 /** A text, with its values or without. */
 export type Statement = string | Sql;
 
+export type { As } from "./as.js";
+
 export const INTEGERS: Record<Integers, number> = { number: 0, auto: 1, bigint: 2 };
 
 /** Returns the number of a way with integers. */
@@ -61,9 +64,9 @@ export function integersOf(given: Integers | undefined, otherwise: number): numb
   return INTEGERS[given];
 }
 
-export function formOf(options: QueryOptions | undefined): RowForm {
-  const form = options?.rows ?? "object";
-  if (form !== "object" && form !== "array" && form !== "merged") {
+export function formOf(options: Pick<QueryOptions, "rows"> | undefined, otherwise: RowForm = "object"): RowForm {
+  const form = options?.rows ?? otherwise;
+  if (form !== "object" && form !== "array" && form !== "merged" && (form as string) !== "expanded") {
     throw misuse(`rows must be "object", "array" or "merged"`);
   }
   return form;
@@ -111,49 +114,6 @@ export const nothing: Reader<void> = { end: () => undefined };
 
 /** Reads what the native module made. */
 export const value: Reader<Answer> = { end: (answer) => answer };
-
-/** Makes of each row what the caller wants. */
-export function madeAs<T>(as: As<T>, row: unknown): T {
-  if ("parse" in as) {
-    return as.parse(row);
-  }
-  const made = Object.create(as.prototype as object) as Record<string, unknown>;
-  for (const [name, value] of Object.entries(row as object)) {
-    if (name in made) {
-      // Of the class, or `__proto__`, which an assignment would replace.
-      Object.defineProperty(made, name, { configurable: true, enumerable: true, value, writable: true });
-    } else {
-      made[name] = value;
-    }
-  }
-  return made as T;
-}
-
-/** Throws if that is nothing that a row may become. */
-export function checkAs(as: unknown): void {
-  const isSchema = typeof as === "object" && as !== null && typeof (as as { parse?: unknown }).parse === "function";
-  if (as !== undefined && typeof as !== "function" && !isSchema) {
-    throw misuse("as must be a class, or have a method `parse`");
-  }
-}
-
-/** The clock is looked at once for so many rows. */
-const BETWEEN_LOOKS = 16;
-
-/** Makes of all rows what the caller wants, in slices: it is the program's own code. */
-export async function allMadeAs<T>(as: As<T>, rows: readonly unknown[], signal?: AbortSignal): Promise<T[]> {
-  const made: T[] = [];
-  let end = now() + SLICE_MS;
-  for (const row of rows) {
-    made.push(madeAs(as, row));
-    if (made.length % BETWEEN_LOOKS === 0 && now() >= end) {
-      await nextTurn();
-      signal?.throwIfAborted();
-      end = now() + SLICE_MS;
-    }
-  }
-  return made;
-}
 
 /** The promise of a call that could not be made. */
 export function refused(error: unknown): Promise<never> {

@@ -13,11 +13,12 @@ export type Known = ReadonlySet<string>;
 
 const CALL = ["signal", "timeout"];
 export const CALL_OPTIONS: Known = new Set(CALL);
-export const QUERY_OPTIONS: Known = new Set([...CALL, "rows", "integers", "as"]);
-export const RUN_OPTIONS: Known = new Set([...CALL, "rows", "integers"]);
+export const QUERY_OPTIONS: Known = new Set([...CALL, "rows", "integers", "types", "as"]);
+export const STATEMENT_OPTIONS: Known = new Set([...CALL, "integers", "types", "as"]);
+export const RUN_OPTIONS: Known = new Set([...CALL, "rows", "integers", "types"]);
 const JSON_FORM = ["arrays", "bigIntegersAsStrings", "embed"];
 export const JSON_OPTIONS: Known = new Set([...CALL, ...JSON_FORM]);
-export const LIVE_OPTIONS: Known = new Set([...CALL, "debounce", "throttle"]);
+export const LIVE_OPTIONS: Known = new Set([...CALL, "debounce", "throttle", "rows", "integers", "types"]);
 export const CHECK_OPTIONS: Known = new Set([...CALL, "table", "quick", "database"]);
 export const BACKUP_OPTIONS: Known = new Set([...CALL, "progress"]);
 export const EXPORT_OPTIONS: Known = new Set([...CALL, "key"]);
@@ -36,8 +37,8 @@ const INSTEAD: Record<string, string> = {
   params: "pass the values of parameters before the options",
 };
 
-/** Throws if an option does not exist, or the call was cancelled before it was made. */
-export function check(options: object | undefined, known: Known): void {
+/** Throws if an option does not exist, or the call was cancelled before it was made: what only keeps options does not look at that. */
+export function check(options: object | undefined, known: Known, isCall = true): void {
   if (options === undefined) {
     return;
   }
@@ -57,7 +58,9 @@ export function check(options: object | undefined, known: Known): void {
     if (typeof signal?.throwIfAborted !== "function") {
       throw misuse("signal must be an AbortSignal");
     }
-    throwIfAborted(signal);
+    if (isCall) {
+      throwIfAborted(signal);
+    }
   }
 }
 

@@ -12,6 +12,7 @@ import { readableOf } from "./batches.js";
 import type { CallOptions } from "./calls.js";
 import { check, JSON_OPTIONS, switchOf } from "./given.js";
 import { Parts } from "./parts.js";
+import { STORED } from "./types.js";
 
 const ARRAYS = 1;
 const STRINGS = 2;
@@ -46,7 +47,7 @@ class Documents extends Parts<Buffer> {
   constructor(begin: () => number, options: JsonOptions | undefined, trace: Trace | undefined) {
     const checked = () => {
       check(options, JSON_OPTIONS);
-      return { integers: 0, handle: begin() };
+      return { integers: 0, types: STORED, isOwn: false, handle: begin() };
     };
     super(checked, options?.signal, trace);
   }

@@ -12,7 +12,9 @@ import { place } from "../native/flow.js";
 import { dueTurn, FAILED, settle, type Cancels, type Reader } from "../native/loop.js";
 import type { Trace } from "../native/tracing.js";
 import { unused } from "../native/unused.js";
+import { integersOf, type QueryOptions } from "./calls.js";
 import { InOrder } from "./order.js";
+import { letGo, typesOf, type ReadAs } from "./types.js";
 
 /** What gives up the part that is awaited: the end, and the signal of the program. */
 class Ends implements Cancels {
@@ -55,9 +57,36 @@ class Ends implements Cancels {
   }
 }
 
+/** What goes on, and how its parts are read. */
+interface Begun {
+  handle: number;
+  integers: number;
+  types: number;
+  /** `types` was made for this. */
+  isOwn: boolean;
+}
+
+/** Begins what reads results. */
+export function begunAs(
+  options: Pick<QueryOptions, "integers" | "types"> | undefined,
+  readAs: ReadAs,
+  begin: (types: number) => number,
+): Begun {
+  const integers = integersOf(options?.integers, readAs.integers);
+  const types = typesOf(options?.types, readAs.types, true);
+  const isOwn = typeof options?.types === "object";
+  try {
+    const handle = begin(types);
+    return { handle, integers, types, isOwn: isOwn && handle !== FAILED };
+  } catch (error) {
+    letGo(options?.types, types);
+    throw error;
+  }
+}
+
 export abstract class Parts<T> implements AsyncIterableIterator<T> {
   private handle = -1;
-  private integers = 0;
+  private begun: Begun | undefined;
   private isOver = false;
   private readonly steps = new InOrder();
   private failure: { error: unknown } | undefined;
@@ -65,7 +94,7 @@ export abstract class Parts<T> implements AsyncIterableIterator<T> {
 
   /** @internal */
   constructor(
-    begin: () => { handle: number; integers: number },
+    begin: () => Begun,
     signal: AbortSignal | undefined,
     /** From its beginning to its end. */
     private readonly trace?: Trace,
@@ -73,13 +102,17 @@ export abstract class Parts<T> implements AsyncIterableIterator<T> {
     // A signal that is none is refused by `begin`.
     this.ends = new Ends(signal);
     try {
-      const { handle, integers } = trace === undefined ? begin() : trace.begin(begin);
+      const begun = trace === undefined ? begin() : trace.begin(begin);
+      const { handle } = begun;
       if (handle === FAILED) {
         throw new FlatwaterError(native.failure());
       }
       this.handle = handle;
-      this.integers = integers;
+      this.begun = begun;
       unused.register(this, handle, this);
+      if (begun.isOwn) {
+        unused.register(this, begun.types, this);
+      }
     } catch (error) {
       this.failure = { error };
     }
@@ -101,7 +134,9 @@ export abstract class Parts<T> implements AsyncIterableIterator<T> {
         }
         this.ends.throwIfAborted();
         const reader = this.reader();
-        const part = await settle(native.next(this.handle, this.integers, place()), reader, this.ends, this.trace);
+        const { integers, types } = this.begun!;
+        const answer = native.next(this.handle, integers, place(), types);
+        const part = await settle(answer, reader, this.ends, this.trace);
         const due = dueTurn();
         if (due !== undefined) {
           await due;
@@ -146,6 +181,9 @@ export abstract class Parts<T> implements AsyncIterableIterator<T> {
       this.ends.end();
       unused.unregister(this);
       native.release(this.handle);
+      if (this.begun?.isOwn) {
+        native.release(this.begun.types);
+      }
       this.trace?.hear();
       if (failure === undefined) {
         this.trace?.ended();

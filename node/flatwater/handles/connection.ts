@@ -7,6 +7,7 @@
 
 import { nothing } from "../calls/calls.js";
 import { check, CONNECTION_OPTIONS, switchOf, timeOf } from "../calls/given.js";
+import type { ReadAs } from "../calls/types.js";
 import { native } from "../native/addon.js";
 import { FlatwaterError } from "../native/errors.js";
 import { place } from "../native/flow.js";
@@ -32,14 +33,14 @@ export interface ConnectionOptions {
  */
 export class Connection extends Session {
   /** @internal */
-  constructor(database: number, integers: number, origin: Origin, options: ConnectionOptions | undefined) {
+  constructor(database: number, readAs: ReadAs, origin: Origin, options: ConnectionOptions | undefined) {
     check(options, CONNECTION_OPTIONS);
     const foreignKeys = options?.foreignKeys === undefined ? undefined : switchOf(options, "foreignKeys");
     const handle = native.connection(database, timeOf(options, "busyTimeout", -1), foreignKeys, place());
     if (handle === FAILED) {
       throw new FlatwaterError(native.failure());
     }
-    super(handle, integers, origin);
+    super(handle, readAs, origin);
     unused.register(this, handle, this);
   }
 

@@ -5,7 +5,7 @@
  * after it fails with kind `closed`. Leaves out: the operations that it shares with transactions (`session`).
  */
 
-import { INTEGERS, integersOf, nothing, number, textOf, timeoutOf, valuesOf, value } from "../calls/calls.js";
+import { formOf, INTEGERS, integersOf, nothing, number, textOf, timeoutOf, valuesOf, value } from "../calls/calls.js";
 import type { CallOptions, Integers, Statement } from "../calls/calls.js";
 import { refused } from "../calls/calls.js";
 import { progressReader, type BackupOptions } from "../calls/backup.js";
@@ -19,6 +19,7 @@ import {
   MIGRATE_OPTIONS,
   switchOf,
 } from "../calls/given.js";
+import { STORED, typesOf, type ReadAs } from "../calls/types.js";
 import { native, type Answer } from "../native/addon.js";
 import { FlatwaterError, misuse, whole } from "../native/errors.js";
 import { place } from "../native/flow.js";
@@ -85,13 +86,13 @@ export class Database extends Session {
   /** @internal */
   constructor(
     handle: number,
-    integers: number,
+    readAs: ReadAs,
     /** As it was given; the address of a server without its user and its settings. */
     readonly path: string,
     /** @internal */
     readonly isServer: boolean,
   ) {
-    super(handle, integers, new Origin(handle, path));
+    super(handle, readAs, new Origin(handle, path));
     unused.register(this, handle, this);
   }
 
@@ -117,13 +118,13 @@ export class Database extends Session {
    * it, or use `await using`.
    */
   connection(options?: ConnectionOptions): Connection {
-    return new Connection(this.handle, this.integers, this.origin, options);
+    return new Connection(this.handle, this.readAs, this.origin, options);
   }
 
   /** Resolves with what reads at one point in time, until it is closed. */
   async snapshot(options?: CallOptions): Promise<Snapshot> {
     const handle = await this.perform(SNAPSHOT, "", undefined, options, number);
-    const snapshot = new Snapshot(handle, this.integers, this.origin);
+    const snapshot = new Snapshot(handle, this.readAs, this.origin);
     unused.register(snapshot, snapshot["handle"], snapshot);
     return snapshot;
   }
@@ -137,7 +138,7 @@ export class Database extends Session {
   /** Yields the result of a query, and yields it again whenever a commit has changed it. */
   live<T = Row>(statement: Statement, params?: Params, options: LiveOptions = {}): Live<T> {
     const query = (): unknown[] => [textOf(statement), copiedRow(valuesOf(statement, params))];
-    return new Live<T>(this.handle, query, options, this.integers);
+    return new Live<T>(this.handle, query, options, this.readAs);
   }
 
   /** Yields the results of several queries, of one point in time. */
@@ -145,7 +146,7 @@ export class Database extends Session {
     statements: readonly LiveStatement[],
     options: LiveOptions = {},
   ): AsyncIterableIterator<Row[][]> & AsyncDisposable {
-    return liveGroup(this.handle, statements, options, this.integers);
+    return liveGroup(this.handle, statements, options, this.readAs);
   }
 
   /** Applies the migrations that were not applied yet, and resolves with their names. */
@@ -297,14 +298,20 @@ function pathOf(path: string): string {
  * statements, and are asked before the promise is fulfilled.
  */
 export async function open(path: string | URL, options: Options = {}): Promise<Database> {
-  const integers = integersOf(options.integers as Integers | undefined, INTEGERS.number);
   const file = path instanceof URL ? path.href : path;
   if (typeof file !== "string") {
     throw misuse("the path must be a string or a URL");
   }
-  const handle = await settle(native.open(whole(file, "the path"), options), number);
+  const isObject = typeof options === "object" && options !== null && !Array.isArray(options);
+  const { rows: form, types, ...others } = isObject ? options : ({} as Options);
+  const readAs: ReadAs = {
+    integers: integersOf(others.integers as Integers | undefined, INTEGERS.number),
+    types: typesOf(types, STORED, false),
+    rows: formOf({ rows: form }),
+  };
+  const handle = await settle(native.open(whole(file, "the path"), isObject ? others : options), number);
   const server = native.name(handle);
-  const database = new Database(handle, integers, server ?? file, server !== undefined);
+  const database = new Database(handle, readAs, server ?? file, server !== undefined);
   if (server !== undefined) {
     try {
       await database.query("SELECT 1");

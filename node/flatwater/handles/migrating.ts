@@ -40,7 +40,7 @@ export class Migrating extends Session {
     private readonly depth: number,
     private readonly shared: Shared,
   ) {
-    super(handle, database["integers"], database["origin"]);
+    super(handle, database["readAs"], database["origin"]);
   }
 
   /** Its number, inside of which other calls on the database are refused: they would wait for it. */
@@ -167,6 +167,7 @@ async function violations(on: Session): Promise<Violations> {
   const rows = await on
     .query<{ table: string; rowid: number | null; parent: string }>("PRAGMA main.foreign_key_check", [], {
       integers: "auto",
+      rows: "object",
     })
     .catch((error: unknown) => {
       // A foreign key that does not fit its parent.

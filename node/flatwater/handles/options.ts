@@ -5,6 +5,8 @@
  */
 
 import type { Integers } from "../calls/calls.js";
+import type { Types } from "../calls/types.js";
+import type { RowForm } from "../values/rows.js";
 
 /** Migrations: the path of a folder of SQL files, or their names and texts in order. */
 export type Migrations = string | readonly (readonly [name: string, sql: string])[];
@@ -44,12 +46,16 @@ export interface Options {
   readOnly?: boolean;
   /** Connections that read. */
   readers?: number;
+  /** In which form rows come where a call does not say. Default `object`. */
+  rows?: RowForm;
   /** The deadline of each call that has none of its own. */
   timeout?: number;
   /** After so long without a call a transaction is rolled back. Default 30,000. */
   transactionIdle?: number;
   /** What most programs leave as it is. */
   tuning?: Tuning;
+  /** What the values of columns mean. With another one than `stored`, arrays and plain objects can be bound, as JSON. Default `stored`. */
+  types?: Types;
   /** The file may come from strangers: it is read-only unless `readOnly` is false, and what its schema may do is limited. */
   untrusted?: boolean;
 }

@@ -4,16 +4,14 @@
  * Owns: each of them, once. Every one begins at the call, never throws, and returns a promise. Leaves out: what only one of them has.
  */
 
+import { allMadeAs, checkAs, madeAs } from "../calls/as.js";
 import { BatchReader, RunReader, type RunOptions, type RunResult } from "../calls/batch.js";
 import { Batches, type BatchesOptions, type RowStream } from "../calls/batches.js";
 import { BlobHandle } from "../calls/blob.js";
 import {
-  allMadeAs,
-  checkAs,
   executed,
   formOf,
   integersOf,
-  madeAs,
   nothing,
   number,
   refused,
@@ -29,6 +27,7 @@ import {
 } from "../calls/calls.js";
 import { CALL_OPTIONS, check, JSON_OPTIONS, QUERY_OPTIONS, RUN_OPTIONS, type Known } from "../calls/given.js";
 import { embeddedOf, formOfJson, jsonStream, type JsonOptions } from "../calls/json.js";
+import { letGo, typesOf, type ReadAs } from "../calls/types.js";
 import { checkGiven, collect, ROWS, STATEMENTS, takesPlace, type Given, type Many } from "../calls/many.js";
 import { native, type Answer } from "../native/addon.js";
 import { FlatwaterError, throwIfAborted, whole } from "../native/errors.js";
@@ -67,15 +66,15 @@ export abstract class Session {
   /** @internal */
   protected handle: number;
   /** @internal */
-  protected readonly integers: number;
+  protected readonly readAs: ReadAs;
 
   /** @internal */
   protected readonly origin: Origin;
 
   /** @internal */
-  constructor(handle: number, integers: number, origin: Origin) {
+  constructor(handle: number, readAs: ReadAs, origin: Origin) {
     this.handle = handle;
-    this.integers = integers;
+    this.readAs = readAs;
     this.origin = origin;
   }
 
@@ -96,7 +95,14 @@ export abstract class Session {
   run<T = Row>(statement: Statement, params?: Params, options?: RunOptions): Promise<RunResult<T>> {
     try {
       check(options, RUN_OPTIONS);
-      return this.perform(RUN, statement, params, options, new RunReader<T>(formOf(options)), options);
+      return this.perform(
+        RUN,
+        statement,
+        params,
+        options,
+        new RunReader<T>(formOf(options, this.readAs.rows)),
+        options,
+      );
     } catch (error) {
       return refused(error);
     }
@@ -113,7 +119,7 @@ export abstract class Session {
 
   /** Runs several statements, all of them or none, and resolves with a result for each. They are taken as the rows of `executeMany`. */
   batch(statements: Given<BatchStatement>, options?: CallOptions): Promise<RunResult[]> {
-    return this.runMany("batch", undefined, statements, options, new BatchReader(), STATEMENTS);
+    return this.runMany("batch", undefined, statements, options, new BatchReader(() => this.readAs.rows), STATEMENTS);
   }
 
   /** Runs the statements of a text, without parameters, all of them or none. */
@@ -126,11 +132,11 @@ export abstract class Session {
     try {
       const as = options?.as;
       checkAs(as);
-      const reader = new RowsReader(formOf(options));
+      const reader = new RowsReader(formOf(options, this.readAs.rows));
       const rows = this.perform(QUERY, statement, params, options, reader, options);
       // The outcome of a write is known by then.
       const signal = () => (reader.isOfWrite ? undefined : options?.signal);
-      const made = as === undefined ? rows : rows.then((all) => allMadeAs(as, all, signal()));
+      const made = as === undefined ? rows : rows.then((all) => allMadeAs(as, all, reader.isOfWrite, signal()));
       return made as Promise<T[]>;
     } catch (error) {
       return refused(error);
@@ -173,7 +179,16 @@ export abstract class Session {
     return this.attempt("queryJson", statement, options, JSON_OPTIONS, value, () => {
       const [text, values] = [textOf(statement), valuesOf(statement, params)];
       const [form, embedded] = [formOfJson(options), embeddedOf(options)];
-      return native.queryJson(this.handle, text, values, timeoutOf(options), place(), form, embedded);
+      return native.queryJson(
+        this.handle,
+        text,
+        values,
+        timeoutOf(options),
+        place(),
+        form,
+        embedded,
+        this.readAs.types,
+      );
     }) as Promise<unknown> as Promise<Buffer>;
   }
 
@@ -185,7 +200,16 @@ export abstract class Session {
     const begin = () => {
       const [form, embedded] = [formOfJson(options), embeddedOf(options)];
       const values = valuesOf(statement, params);
-      return native.batches(this.handle, textOf(statement), values, place(), timeoutOf(options), form, embedded);
+      return native.batches(
+        this.handle,
+        textOf(statement),
+        values,
+        place(),
+        timeoutOf(options),
+        this.readAs.types,
+        form,
+        embedded,
+      );
     };
     return jsonStream(begin, options, isTraced() ? this.trace("streamJson", statement) : undefined);
   }
@@ -212,12 +236,12 @@ export abstract class Session {
     params: (() => Params | undefined) | undefined,
     options: BatchesOptions | undefined,
   ): Batches<T> {
-    const begin = () => {
+    const begin = (types: number) => {
       const sql = statement();
-      return native.batches(this.handle, textOf(sql), valuesOf(sql, params?.()), place(), timeoutOf(options));
+      return native.batches(this.handle, textOf(sql), valuesOf(sql, params?.()), place(), timeoutOf(options), types);
     };
     const trace = isTraced() ? this.trace(operation, operation === "batches" ? statement() : undefined) : undefined;
-    return new Batches<T>(begin, this.integers, options, trace);
+    return new Batches<T>(begin, this.readAs, options, trace);
   }
 
   /** Opens a text or a blob of one row, to read and write it in parts. */
@@ -264,9 +288,16 @@ export abstract class Session {
     try {
       check(options, query === undefined ? CALL_OPTIONS : QUERY_OPTIONS);
       const text = textOf(statement);
-      const integers = integersOf(query?.integers, this.integers);
+      const integers = integersOf(query?.integers, this.readAs.integers);
       const values = valuesOf(statement, params);
-      const answer = native.run(operation, this.handle, text, values, timeoutOf(options), place(), integers);
+      const timeout = timeoutOf(options);
+      const types = typesOf(query?.types, this.readAs.types, true);
+      let answer: Answer;
+      try {
+        answer = native.run(operation, this.handle, text, values, timeout, place(), integers, types);
+      } finally {
+        letGo(query?.types, types);
+      }
       return settle(answer, reader, options?.signal, trace);
     } catch (error) {
       return refused(error);
@@ -312,9 +343,12 @@ export abstract class Session {
     try {
       const as = options?.as;
       checkAs(as);
-      const reader = new FirstReader(formOf(options), false);
+      const reader = new FirstReader(formOf(options, this.readAs.rows), false);
       const row = this.perform(operation, statement, params, options, reader, options);
-      const made = as === undefined ? row : row.then((row) => (row === undefined ? undefined : madeAs(as, row)));
+      const made =
+        as === undefined
+          ? row
+          : row.then((row) => (row === undefined ? undefined : madeAs(as, row, 0, reader.isOfWrite)));
       return made as Promise<T | undefined>;
     } catch (error) {
       return refused(error);
@@ -349,7 +383,7 @@ export abstract class Session {
     check(options, CALL_OPTIONS);
     checkGiven(given);
     const [at, timeout, signal] = [place(), timeoutOf(options), options?.signal];
-    const many = native.rows(this.handle, takesPlace(given), text);
+    const many = native.rows(this.handle, takesPlace(given), text, this.readAs.types);
     if (many === FAILED) {
       throw new FlatwaterError(native.failure());
     }
@@ -361,7 +395,12 @@ export abstract class Session {
         throwIfAborted(signal);
       }
       isMade = true;
-      return await settle(native.runMany(many, timeout, at, this.integers), reader, signal, trace);
+      return await settle(
+        native.runMany(many, timeout, at, this.readAs.integers, this.readAs.types),
+        reader,
+        signal,
+        trace,
+      );
     } finally {
       if (!isMade) {
         native.release(many);

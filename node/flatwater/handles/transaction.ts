@@ -8,6 +8,7 @@
 
 import { nothing, number, timeoutOf, type CallOptions } from "../calls/calls.js";
 import { CALL_OPTIONS, check } from "../calls/given.js";
+import type { ReadAs } from "../calls/types.js";
 import { native } from "../native/addon.js";
 import { misuse, whole } from "../native/errors.js";
 import { enter, inside, place, type Place } from "../native/flow.js";
@@ -79,8 +80,8 @@ export class Transaction extends Session {
   }
 
   /** @internal */
-  constructor(handle: number, integers: number, origin: Origin) {
-    super(handle, integers, origin);
+  constructor(handle: number, readAs: ReadAs, origin: Origin) {
+    super(handle, readAs, origin);
     unused.register(this, handle, this);
   }
 
@@ -98,11 +99,11 @@ export class BegunTransaction extends Transaction {
   /** @internal */
   constructor(
     handle: number,
-    integers: number,
+    readAs: ReadAs,
     origin: Origin,
     private readonly place: Place,
   ) {
-    super(handle, integers, origin);
+    super(handle, readAs, origin);
     place.handle = handle;
   }
 
@@ -135,7 +136,7 @@ export class BegunTransaction extends Transaction {
 /** Begins a transaction on a database; on a transaction a nested one. */
 export async function begin(on: Session, options?: CallOptions): Promise<Transaction> {
   const handle = await on["perform"](BEGIN, "", undefined, options, number);
-  return new Transaction(handle, on["integers"], on["origin"]);
+  return new Transaction(handle, on["readAs"], on["origin"]);
 }
 
 /** The same for a caller who ends it. The code that awaits it is inside: its calls on the database would wait for it. */
@@ -143,7 +144,7 @@ export async function beginHere(on: Session, options?: CallOptions): Promise<Beg
   const here = enter();
   try {
     const handle = await on["perform"](BEGIN, "", undefined, options, number);
-    return new BegunTransaction(handle, on["integers"], on["origin"], here);
+    return new BegunTransaction(handle, on["readAs"], on["origin"], here);
   } catch (error) {
     here.handle = -1;
     throw error;

@@ -49,6 +49,7 @@ export interface Native {
   failure(): Fields;
   columns(schema: number): string[];
   declaredTypes(schema: number): string[];
+  tables(schema: number): string[];
   bytes(): Uint8Array;
   unknown(what: string, name: string, known: string[]): string;
   hasRows(sql: string): boolean;
@@ -69,6 +70,7 @@ export interface Native {
     timeout: number,
     place: number,
     integers: number,
+    types: number,
   ): Answer;
   queryJson(
     target: number,
@@ -78,7 +80,9 @@ export interface Native {
     place: number,
     form: number,
     embedded: readonly string[] | undefined,
+    types: number,
   ): Answer;
+  types(pairs: readonly string[], around: number, isOfCall: boolean): number;
   end(transaction: number, commits: boolean, timeout: number): Answer;
   inTransaction(handle: number): boolean;
   savepoint(transaction: number, step: number, name: string, timeout: number, place: number): Answer;
@@ -98,15 +102,23 @@ export interface Native {
     params: unknown,
     place: number,
     timeout: number,
+    types: number,
     form?: number,
     embedded?: readonly string[],
   ): number;
-  live(database: number, queries: unknown[], debounce: number, throttle: number, changes: boolean): number;
-  next(handle: number, integers: number, place: number): Answer;
-  rows(target: number, takesPlace: boolean, sql: string | undefined): number;
+  live(
+    database: number,
+    queries: unknown[],
+    debounce: number,
+    throttle: number,
+    changes: boolean,
+    types: number,
+  ): number;
+  next(handle: number, integers: number, place: number, types: number): Answer;
+  rows(target: number, takesPlace: boolean, sql: string | undefined, types: number): number;
   addRows(rows: number, from: readonly unknown[], at: number): number;
   addPlain(many: number, numbers: Float64Array, count: number, text: string): number;
-  runMany(rows: number, timeout: number, place: number, integers: number): Answer;
+  runMany(rows: number, timeout: number, place: number, integers: number, types: number): Answer;
   stats(database: number): number | object;
   name(database: number): string | undefined;
   allocated(): number | undefined;

@@ -110,6 +110,19 @@ export function outcomeUnknown(reason: unknown, milliseconds: number): Flatwater
   return error;
 }
 
+const OF_COLUMN = '"stored" for this column in `types` reads the value as it is stored';
+
+/** An error of a value, or of a row, that cannot be what it is to be. */
+export function undecoded(message: string, isApplied: boolean, hint = OF_COLUMN): FlatwaterError {
+  const fields = {
+    message: isApplied ? `${message}; the call was executed` : message,
+    kind: "decode",
+    code: codeOf("unreadable_value"),
+    hint,
+  };
+  return new FlatwaterError(isApplied ? { ...fields, applied: "yes" } : fields);
+}
+
 /** An error of what was not there in time. */
 export function tooLate(what: string, milliseconds: number): FlatwaterError {
   const message = `${what} was not there within ${milliseconds} ms`;

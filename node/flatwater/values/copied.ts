@@ -58,5 +58,18 @@ function copiedValue(value: object): object {
   if (types.isArrayBuffer(value)) {
     return new Uint8Array(value).slice();
   }
-  return types.isDate(value) ? new Date(value) : value;
+  if (types.isDate(value)) {
+    return new Date(value);
+  }
+  // What may be bound as JSON.
+  return Array.isArray(value) || isPlain(value) ? cloned(value) : value;
+}
+
+/** One that cannot be cloned is refused, or was made by the program to be written in its own way. */
+function cloned(value: object): object {
+  try {
+    return structuredClone(value);
+  } catch {
+    return value;
+  }
 }

@@ -7,14 +7,16 @@
  */
 
 import { native } from "../native/addon.js";
-import { misuse, misuseAfter } from "../native/errors.js";
+import { misuse, misuseAfter, undecoded } from "../native/errors.js";
 import { bigs, cells, type Reader } from "../native/loop.js";
 
 /** In the header of a chunk: which list of rows it is of, and whether their statement writes. */
 export const LIST = 4;
 const WRITES = 5;
+/** How many rows of the result were before this chunk. */
+const BEFORE = 6;
 /** Where the forms of a chunk begin, or what the statements of a batch did. */
-export const HEADER = 6;
+export const HEADER = 7;
 
 const NULL = 0;
 const NUMBER = 1;
@@ -22,6 +24,9 @@ const TEXT = 2;
 const BLOB = 3;
 const BIG = 4;
 const MIXED = 5;
+const BOOLEAN = 6;
+const MOMENT = 7;
+const JSON_TEXT = 8;
 
 /** Appends the rows of the chunk whose cells begin at `at`. */
 type Decoder = (at: number, count: number, text: string, out: unknown[]) => void;
@@ -36,13 +41,16 @@ const known = {
   object: new Map<number, Shape[]>(),
   merged: new Map<number, Shape[]>(),
   array: new Map<number, Shape[]>(),
+  expanded: new Map<number, Shape[]>(),
 };
 const SCHEMAS = 1024;
 /** Of one schema, code is made for so many combinations of forms. */
 const SHAPES = 32;
 
 /** Objects; objects in which the last of several columns of one name wins; arrays. */
-export type RowForm = keyof typeof known;
+export type RowForm = Exclude<keyof typeof known, "expanded">;
+/** And objects of the objects of each table, of which the last column of one name wins. */
+type Form = keyof typeof known;
 
 /** Reads rows into an array. */
 export class RowsReader implements Reader<unknown[]> {
@@ -109,6 +117,8 @@ export class ValuesReader implements Reader<unknown[]> {
 
 /** Reads the first row of a result, or its first value. */
 export class FirstReader implements Reader<unknown> {
+  /** The statement has written. */
+  isOfWrite = false;
   private readonly rows: unknown[] = [];
 
   constructor(
@@ -117,6 +127,7 @@ export class FirstReader implements Reader<unknown> {
   ) {}
 
   chunk(text: string): void {
+    this.isOfWrite = cells[WRITES] === 1;
     decode(text, this.form, this.rows);
   }
 
@@ -127,7 +138,7 @@ export class FirstReader implements Reader<unknown> {
 }
 
 /** Appends the rows of the chunk in the cells. */
-export function decode(text: string, form: RowForm, out: unknown[]): void {
+export function decode(text: string, form: Form, out: unknown[]): void {
   const count = cells[0]!;
   const columns = cells[1]!;
   const schema = cells[2]!;
@@ -145,7 +156,7 @@ export function columnNames(): string[] {
   return native.columns(cells[2]!);
 }
 
-function shapeOf(form: RowForm, schema: number, columns: number): Shape {
+function shapeOf(form: Form, schema: number, columns: number): Shape {
   const shapes = known[form].get(schema);
   if (shapes !== undefined) {
     for (const shape of shapes) {
@@ -160,23 +171,24 @@ function shapeOf(form: RowForm, schema: number, columns: number): Shape {
 function hasForms({ forms }: Shape, columns: number): boolean {
   for (let at = 0; at < columns; at++) {
     const form = cells[HEADER + at]!;
-    // Where a number, a text or a blob may be, NULL may be.
-    if (forms[at] !== form && !(form === NULL && forms[at]! < BIG)) {
+    // Where there is a cell that may be NaN, NULL may be.
+    if (forms[at] !== form && !(form === NULL && forms[at] !== BIG && forms[at] !== MIXED)) {
       return false;
     }
   }
   return true;
 }
 
-function newShape(form: RowForm, schema: number, columns: number, shapes: Shape[] | undefined): Shape {
+function newShape(form: Form, schema: number, columns: number, shapes: Shape[] | undefined): Shape {
   const names = native.columns(schema);
   checkNames(form, names);
+  const tables = form === "expanded" ? native.tables(schema).map((table) => table || "$") : [];
   // Of a column that is all NULL nothing is known: most are numbers next time.
   const forms = Array.from(cells.subarray(HEADER, HEADER + columns), (of) => (of === NULL ? NUMBER : of));
   if (shapes !== undefined && shapes.length >= SHAPES) {
-    return { forms, decode: interpreted(form, names, forms) };
+    return { forms, decode: interpreted(form, names, forms, tables) };
   }
-  const shape = { forms, decode: compile(form, names, forms) };
+  const shape = { forms, decode: compile(form, names, forms, tables) };
   if (shapes !== undefined) {
     shapes.push(shape);
   } else {
@@ -188,12 +200,24 @@ function newShape(form: RowForm, schema: number, columns: number, shapes: Shape[
   return shape;
 }
 
-function checkNames(form: RowForm, names: string[]): void {
+function checkNames(form: Form, names: string[]): void {
   const twice = form === "object" ? names.find((name, at) => names.indexOf(name) !== at) : undefined;
   if (twice !== undefined) {
     const refuse = cells[WRITES] === 1 ? misuseAfter : misuse;
     const hint = "give each its own name with AS, or ask for { rows: 'array' }";
     throw refuse(`two columns are named "${twice}"`, hint, "duplicate_column");
+  }
+}
+
+/** What a document says. */
+function parsed(document: string, column: string, row: number): unknown {
+  try {
+    return JSON.parse(document);
+  } catch {
+    throw undecoded(
+      `column "${column}", row ${cells[BEFORE]! + row}: a TEXT cannot be read as json`,
+      cells[WRITES] === 1,
+    );
   }
 }
 
@@ -204,13 +228,15 @@ function blob(bytes: Uint8Array, from: number, to: number): Uint8Array {
 
 let mayGenerate = true;
 
-function compile(form: RowForm, names: string[], forms: number[]): Decoder {
+function compile(form: Form, names: string[], forms: number[], tables: string[]): Decoder {
   if (mayGenerate) {
     try {
-      const make = new Function("cells", "bigs", "blob", "bytesOf", source(form, names, forms)) as (
+      const make = new Function("cells", "bigs", "blob", "bytesOf", "parsed", source(form, names, forms, tables)) as (
         ...given: unknown[]
       ) => Decoder;
-      return make(cells, bigs, blob, native.bytes);
+      return make(cells, bigs, blob, native.bytes, (document: string, column: number, row: number) =>
+        parsed(document, names[column]!, row),
+      );
     } catch (error) {
       if (!(error instanceof EvalError)) {
         throw error;
@@ -218,13 +244,13 @@ function compile(form: RowForm, names: string[], forms: number[]): Decoder {
       mayGenerate = false;
     }
   }
-  return interpreted(form, names, forms);
+  return interpreted(form, names, forms, tables);
 }
 
 /** The code for rows of these columns. */
-function source(form: RowForm, names: string[], forms: number[]): string {
+function source(form: Form, names: string[], forms: number[], tables: string[]): string {
   let width = 0;
-  const values = forms.map((of) => {
+  const values = forms.map((of, column) => {
     const at = `at + ${width}`;
     width += of === MIXED ? 2 : 1;
     switch (of) {
@@ -238,24 +264,41 @@ function source(form: RowForm, names: string[], forms: number[]): string {
         return `(x = cells[${at}]) === x ? (from = last, last = x, blob(bytes, from, x)) : null`;
       case BIG:
         return `bigs[${at}]`;
+      case BOOLEAN:
+        return `(x = cells[${at}]) === x ? x === 1 : null`;
+      case MOMENT:
+        return `(x = cells[${at}]) === x ? new Date(x) : null`;
+      case JSON_TEXT:
+        return `(x = cells[${at}]) === x ? (from = end, end = x, parsed(text.slice(from, x), ${column}, i)) : null`;
       default:
-        return `mixed(cells[${at}], at + ${width - 1})`;
+        return `mixed(cells[${at}], at + ${width - 1}, ${column}, i)`;
     }
   });
   const key = (name: string) => (name === "__proto__" ? '["__proto__"]' : JSON.stringify(name));
+  const pair = (at: number, value: string) => `${key(names[at]!)}: ${value}`;
+  // Texts are cut one after the other, so the columns are read in their order, and then go to their tables.
+  const ofTables = [...new Set(tables)].map((table) => {
+    const columns = names.flatMap((_, at) => (tables[at] === table ? [pair(at, `all[${at}]`)] : []));
+    return `${key(table)}: { ${columns.join(", ")} }`;
+  });
   const row =
     form === "array"
       ? `[${values.join(", ")}]`
-      : `{ ${values.map((value, at) => `${key(names[at]!)}: ${value}`).join(", ")} }`;
+      : form === "expanded"
+        ? `(all = [${values.join(", ")}], { ${ofTables.join(", ")} })`
+        : `{ ${values.map((value, at) => pair(at, value)).join(", ")} }`;
   return `return function (at, count, text, out) {
-    let x, from, end = 0, last = 0;
+    let x, all, from, end = 0, last = 0;
     const bytes = ${forms.includes(BLOB) || forms.includes(MIXED)} ? bytesOf() : undefined;
-    function mixed(form, at) {
+    function mixed(form, at, column, i) {
       switch (form) {
         case ${NULL}: return null;
         case ${NUMBER}: return cells[at];
         case ${TEXT}: return from = end, end = cells[at], text.slice(from, end);
         case ${BLOB}: return from = last, last = cells[at], blob(bytes, from, last);
+        case ${BOOLEAN}: return cells[at] === 1;
+        case ${MOMENT}: return new Date(cells[at]);
+        case ${JSON_TEXT}: return from = end, end = cells[at], parsed(text.slice(from, end), column, i);
         default: return bigs[at];
       }
     }
@@ -266,16 +309,17 @@ function source(form: RowForm, names: string[], forms: number[]): string {
 }
 
 /** The same without generated code. */
-function interpreted(form: RowForm, names: string[], forms: number[]): Decoder {
+function interpreted(form: Form, names: string[], forms: number[], tables: string[]): Decoder {
   return (at, count, text, out) => {
     let end = 0;
     let last = 0;
     const bytes = forms.includes(BLOB) || forms.includes(MIXED) ? native.bytes() : undefined;
-    const value = (of: number): unknown => {
+    let row = 0;
+    const value = (of: number, column: number): unknown => {
       const cell = cells[at]!;
       if (of === MIXED) {
         at++;
-        return value(cell);
+        return value(cell, column);
       }
       at++;
       if (of === BIG) {
@@ -287,17 +331,34 @@ function interpreted(form: RowForm, names: string[], forms: number[]): Decoder {
       if (of === NUMBER) {
         return cell;
       }
-      const from = of === TEXT ? end : last;
-      if (of === TEXT) {
+      if (of === BOOLEAN) {
+        return cell === 1;
+      }
+      if (of === MOMENT) {
+        return new Date(cell);
+      }
+      const isText = of === TEXT || of === JSON_TEXT;
+      const from = isText ? end : last;
+      if (isText) {
         end = cell;
-        return text.slice(from, cell);
+        const part = text.slice(from, cell);
+        return of === TEXT ? part : parsed(part, names[column]!, row);
       }
       last = cell;
       return blob(bytes!, from, cell);
     };
-    for (let i = 0; i < count; i++) {
+    for (row = 0; row < count; row++) {
       const values = forms.map(value);
-      out.push(form === "array" ? values : Object.fromEntries(names.map((name, column) => [name, values[column]])));
+      const object = (columns: number[]) => Object.fromEntries(columns.map((at) => [names[at]!, values[at]]));
+      const all = [...names.keys()];
+      if (form === "array") {
+        out.push(values);
+      } else if (form === "expanded") {
+        const of = (table: string) => [table, object(all.filter((at) => tables[at] === table))];
+        out.push(Object.fromEntries([...new Set(tables)].map(of)));
+      } else {
+        out.push(object(all));
+      }
     }
   };
 }

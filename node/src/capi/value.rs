@@ -244,6 +244,22 @@ impl<'e> Env<'e> {
         (0..length).map(|index| self.with_text(self.element(array, index)?, str::to_owned)).collect()
     }
 
+    /// True for an object that has no class, whichever realm it is from.
+    pub(crate) fn is_plain(self, value: Value<'e>) -> bool {
+        let above = |value: Value<'e>| self.value(made!(self, napi_get_prototype(value.raw) -> ptr::null_mut()));
+        let is_last = |value: Value<'e>| self.kind(value) == Kind::Null;
+        above(value).is_ok_and(|class| is_last(class) || above(class).is_ok_and(is_last))
+    }
+
+    /// The value as JSON; undefined if it has none. It runs code of JavaScript, which may throw.
+    pub(crate) fn json(self, value: Value<'e>) -> Result<Value<'e>> {
+        let global = self.value(made!(self, napi_get_global() -> ptr::null_mut()))?;
+        let json = self.property(global, "JSON")?;
+        let stringify = self.property(json, "stringify")?;
+        let arguments = [value.raw];
+        self.value(made!(self, napi_call_function(json.raw, stringify.raw, 1, arguments.as_ptr()) -> ptr::null_mut()))
+    }
+
     /// Runs `with` once for each step of a loop, so that its values do not stay until the call ends.
     pub(crate) fn scoped<R>(self, with: impl FnOnce() -> R) -> R {
         let scope = made!(self, napi_open_handle_scope() -> ptr::null_mut());

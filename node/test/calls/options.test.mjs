@@ -36,7 +36,7 @@ test("an option that does not exist is answered with the nearest one, or with wh
 test("the types of `open` have the options of the engine, and no others", () => {
   const engine = readFileSync(new URL("../../../crates/flatwater-bridge/src/options.rs", import.meta.url), "utf8");
   const types = readFileSync(new URL("../../dist/handles/options.d.ts", import.meta.url), "utf8");
-  const own = { Options: ["integers", "key", "loadExtension", "migrations", "tuning"], Tuning: [] };
+  const own = { Options: ["integers", "key", "loadExtension", "migrations", "rows", "tuning", "types"], Tuning: [] };
   for (const [table, type] of [
     ["OPTIONS", "Options"],
     ["TUNING", "Tuning"],
@@ -106,7 +106,7 @@ test("a value of another form is refused", async (t) => {
   await refused(query(null), /options must be an object/);
   await refused(query({ signal: {} }), /signal must be an AbortSignal/);
   await refused(query({ signal: null }), /signal must be an AbortSignal/);
-  await refused(query({ as: "Point" }), /as must be a class, or have a method `parse`/);
+  await refused(query({ as: "Point" }), /as must be a class, a Standard Schema, or have a method `parse`/);
   await refused(query({ as: null }), /as must be a class/);
   await refused(() => db.queryOne("SELECT 1", [], { as: {} }), /as must be a class/);
   const json = (options) => () => db.queryJson("SELECT 1 AS j", [], options);

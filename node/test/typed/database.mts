@@ -1,5 +1,5 @@
 // The types of the package, as a program sees them. It is compiled, and does not run: a name that does not exist does not compile.
-import { open, type Options, type Stats, type Tuning } from "../../dist/index.mjs";
+import { open, type Options, type StandardSchema, type Stats, type Tuning } from "../../dist/index.mjs";
 
 const tuning: Tuning = {
   slowStatement: 50,
@@ -38,3 +38,23 @@ stats.calls.query.count;
 // @ts-expect-error Counters are read.
 stats.live.runs = 0;
 export { age, counted, oldest, slowest };
+
+interface User {
+  name: string;
+}
+declare const schema: StandardSchema<User>;
+const users: User[] = await db.query("SELECT * FROM users", [], { as: schema, types: "standard" });
+const user: User | undefined = await (await db.prepare("SELECT * FROM users")).with({ as: schema, timeout: 5 }).get();
+await db.query("SELECT 1", [], { types: { at: "unix_seconds", "events.at": "stored" } });
+// @ts-expect-error A word that is none of those.
+await db.query("SELECT 1", [], { types: { at: "unix" } });
+// @ts-expect-error The same of the database.
+await open("app.db", { types: "all" });
+await db.transaction(async (tx) => {
+  await tx.rollback();
+  // @ts-expect-error A transaction commits when its function returns.
+  await tx.commit();
+});
+const begun = await db.begin();
+await begun.commit({ timeout: 5 });
+export { user, users };

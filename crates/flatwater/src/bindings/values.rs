@@ -176,6 +176,11 @@ impl Schema {
         self.0.sources().iter().map(|source| source.declared_type.as_deref())
     }
 
+    /// The tables of the columns that it returns unchanged. `None` for an expression.
+    pub fn tables(&self) -> impl ExactSizeIterator<Item = Option<&str>> {
+        (0..self.0.len()).map(|at| self.0.column(at).table_name())
+    }
+
     /// As [`position`].
     pub fn position(&self, name: &str) -> Option<usize> {
         self.0.find_name(name)
