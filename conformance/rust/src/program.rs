@@ -191,11 +191,11 @@ impl<'s> Program<'s> {
         }
         let on = step.common.on.as_deref().unwrap_or(DB);
         if let Some(body) = body.filter(|body| body.name == on) {
-            return body.tx.transaction(async |tx| self.steps(Some(Body { name, tx }), steps).await).await;
+            return body.tx.try_transaction(async |tx| self.steps(Some(Body { name, tx }), steps).await).await;
         }
         match self.take(on)? {
             Handle::Transaction(mut tx) => {
-                let ended = tx.transaction(async |tx| self.steps(Some(Body { name, tx }), steps).await).await;
+                let ended = tx.try_transaction(async |tx| self.steps(Some(Body { name, tx }), steps).await).await;
                 self.keep(on, Handle::Transaction(tx))?;
                 ended
             }
@@ -204,10 +204,10 @@ impl<'s> Program<'s> {
                 let db = calls::within(&db, step);
                 match &db {
                     Opened::Here(db) => {
-                        db.transaction(async |tx| self.steps(Some(Body { name, tx }), steps).await).await
+                        db.try_transaction(async |tx| self.steps(Some(Body { name, tx }), steps).await).await
                     }
                     Opened::Libsql(db) => {
-                        db.transaction(async |tx| self.steps(Some(Body { name, tx }), steps).await).await
+                        db.try_transaction(async |tx| self.steps(Some(Body { name, tx }), steps).await).await
                     }
                     Opened::Cluster(_) => Err("a cluster has no transactions".to_owned().into()),
                 }

@@ -3,10 +3,12 @@
 //! Owns: the handle. Runs on callers' threads. Leaves out: its transactions, which are those of any database, and serving them
 //! (`transaction`).
 
+use std::future::Future;
 use std::ops::Deref;
 use std::time::{Duration, Instant};
 
 use flatwater::bindings::server::{self, error};
+use flatwater::calls::TransactionCall;
 use flatwater::options::JsonOptions;
 use flatwater::{Call, Error, ErrorCode, Result, Transaction};
 
@@ -98,12 +100,26 @@ impl Libsql {
     /// # Errors
     /// The error that `body` returns, and those of [`begin`](Self::begin) and of a commit. Inside of the body: `Misuse` for a write on the
     /// database, which would wait for itself.
-    pub async fn transaction<F, R, E>(&self, body: F) -> Result<R, E>
+    pub fn transaction<F, R>(&self, body: F) -> TransactionCall<'static, impl Future<Output = Result<R>> + use<F, R>>
+    where
+        F: AsyncFnOnce(&mut Transaction<'_>) -> Result<R>,
+    {
+        server::run(&self.remote, body)
+    }
+
+    /// The same with a `body` that returns an error of the caller's own type.
+    ///
+    /// # Errors
+    /// As [`transaction`](Self::transaction).
+    pub fn try_transaction<F, R, E>(
+        &self,
+        body: F,
+    ) -> TransactionCall<'static, impl Future<Output = Result<R, E>> + use<F, R, E>>
     where
         F: AsyncFnOnce(&mut Transaction<'_>) -> Result<R, E>,
         E: From<Error>,
     {
-        server::run(self.begin().await?, body).await
+        server::run(&self.remote, body)
     }
 }
 

@@ -86,6 +86,7 @@ pub mod calls {
     pub use crate::api::execute_many::ExecuteMany;
     pub use crate::api::integrity_check::IntegrityCheck;
     pub use crate::api::stream::{Batches, RowStream};
+    pub use crate::api::transaction_call::TransactionCall;
     pub use crate::engine::opening::CancelOutcome;
     pub use crate::migrations::ForeignKeyCheck;
     #[doc(inline)]

@@ -46,12 +46,17 @@ impl TimeLimit {
         Self { until: NONE, ..self }
     }
 
+    /// Returns the end of all calls, if there is one.
+    #[must_use]
+    pub fn deadline(self) -> Option<Instant> {
+        duration(self.until).map(|until| later(start(), until))
+    }
+
     /// Returns when a call that begins then must have ended.
     #[must_use]
     pub fn ends(self, began: Instant) -> Option<Instant> {
         let own = duration(self.most).map(|most| later(began, most));
-        let until = duration(self.until).map(|until| later(start(), until));
-        own.into_iter().chain(until).min()
+        own.into_iter().chain(self.deadline()).min()
     }
 
     /// Returns how long a call that begins now may take.
@@ -59,8 +64,8 @@ impl TimeLimit {
     #[must_use]
     pub fn left(self) -> Option<Duration> {
         let most = duration(self.most);
-        let Some(until) = duration(self.until) else { return most };
-        let left = later(start(), until).saturating_duration_since(Instant::now());
+        let Some(deadline) = self.deadline() else { return most };
+        let left = deadline.saturating_duration_since(Instant::now());
         Some(most.map_or(left, |most| most.min(left)))
     }
 
@@ -94,7 +99,7 @@ mod tests {
     fn the_earlier_one_of_a_timeout_and_a_deadline_holds() {
         let (now, second) = (Instant::now(), Duration::from_secs(1));
         let none = TimeLimit::default();
-        assert_eq!((none.ends(now), none.left()), (None, None));
+        assert_eq!((none.ends(now), none.left(), none.deadline()), (None, None, None));
         let timeout = none.with_timeout(Some(second));
         assert_eq!((timeout.ends(now), timeout.left()), (Some(now + second), Some(second)));
         let deadline = now + second * 5;

@@ -3,6 +3,7 @@
 //! Owns: the operations outside a transaction, and the handle whose last drop closes the database. Leaves out: how
 //! requests are served, and on which thread.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,7 @@ use crate::api::prepared::{Prepared, prepare};
 use crate::api::session::{Session, with_json, with_options};
 use crate::api::statement::Statement;
 use crate::api::transaction::{self, Snapshot, Transaction};
+use crate::api::transaction_call::{self, TransactionCall};
 use crate::engine::awaited::{Awaited, Submitted};
 use crate::engine::caller::Caller;
 use crate::engine::handle::{Handle, called_from_within};
@@ -115,7 +117,7 @@ impl Database {
     }
 
     /// Runs `body` in a transaction. Commits if `body` returns `Ok`; rolls back if it returns an error, panics, or is
-    /// dropped. The error may be the caller's own type.
+    /// dropped. [`try_transaction`](Self::try_transaction) takes a body with an error of the caller's own type.
     ///
     /// ```no_run
     /// # async fn example(db: flatwater::Database) -> flatwater::Result<()> {
@@ -136,12 +138,37 @@ impl Database {
     /// # Errors
     /// The error `body` returns, or a failure to begin or to commit. Inside of the body: `Misuse` for a call on the database that
     /// would wait for itself.
-    pub async fn transaction<F, R, E: From<Error>>(&self, body: F) -> Result<R, E>
+    pub fn transaction<F, R>(&self, body: F) -> TransactionCall<'static, impl Future<Output = Result<R>> + use<F, R>>
+    where
+        F: AsyncFnOnce(&mut Transaction<'_>) -> Result<R>,
+    {
+        transaction_call::transaction(self.begin(), body)
+    }
+
+    /// The same as [`transaction`](Self::transaction), with a `body` that returns an error of the caller's own type, to which an
+    /// [`Error`] is converted by `?` and by this call.
+    ///
+    /// ```no_run
+    /// # async fn example(db: flatwater::Database) -> Result<(), Box<dyn std::error::Error>> {
+    /// db.try_transaction(async |tx| {
+    ///     let cents: i64 = tx.query_value("SELECT cents FROM accounts WHERE id = ?", (1,)).await?;
+    ///     tx.execute("UPDATE accounts SET cents = ? WHERE id = ?", (u32::try_from(cents)?, 1)).await?;
+    ///     Ok::<_, Box<dyn std::error::Error>>(())
+    /// }).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`transaction`](Self::transaction).
+    pub fn try_transaction<F, R, E>(
+        &self,
+        body: F,
+    ) -> TransactionCall<'static, impl Future<Output = Result<R, E>> + use<F, R, E>>
     where
         F: AsyncFnOnce(&mut Transaction<'_>) -> Result<R, E>,
+        E: From<Error>,
     {
-        let transaction = self.begin().await?;
-        transaction.run(body).await
+        transaction_call::transaction(self.begin(), body)
     }
 
     /// Opens a snapshot: several reads of one point in time, which is that of this call.

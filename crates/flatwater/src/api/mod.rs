@@ -34,6 +34,7 @@ pub(crate) mod stream;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub(crate) mod transaction;
+pub(crate) mod transaction_call;
 
 #[cfg(test)]
 mod tests {

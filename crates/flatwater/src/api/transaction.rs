@@ -17,7 +17,6 @@ use crate::workers::kept::SnapshotGuard;
 use crate::workers::open_transaction::{Inside, Level, TransactionGuard};
 use crate::workers::work::{self, NamedStep, SavepointWork, Work};
 use flatwater_base::error::{Error, ErrorCode, Result};
-use flatwater_base::thread::current;
 
 /// An open transaction, or a savepoint inside one. It holds the writer: other writes wait until it ends.
 ///
@@ -61,42 +60,6 @@ impl<'a> Transaction<'a> {
     /// `Misuse`, with the reason, if the transaction is over.
     pub fn begin(&mut self) -> Call<Transaction<'_>> {
         begin(&self.session, None)
-    }
-
-    /// Runs `body` in a nested transaction. Its changes are kept if `body` returns `Ok`, and undone if it returns an
-    /// error, panics, or is dropped.
-    ///
-    /// # Errors
-    /// The error `body` returns; `Misuse` if the transaction is over.
-    pub async fn transaction<F, R, E: From<Error>>(&mut self, body: F) -> Result<R, E>
-    where
-        F: AsyncFnOnce(&mut Transaction<'_>) -> Result<R, E>,
-    {
-        let nested = self.begin().await?;
-        nested.run(body).await
-    }
-
-    /// Runs `body`, then commits if it returned `Ok` and rolls back if it returned an error.
-    pub(crate) async fn run<F, R, E: From<Error>>(mut self, body: F) -> Result<R, E>
-    where
-        F: AsyncFnOnce(&mut Transaction<'_>) -> Result<R, E>,
-    {
-        let database = self.session.0.handle.id();
-        let ended = match self.session.0.inside.clone() {
-            Some(transaction) => current::inside(database, transaction, body(&mut self)).await,
-            None => body(&mut self).await,
-        };
-        match ended {
-            Ok(result) => {
-                self.commit().await?;
-                Ok(result)
-            }
-            Err(error) => {
-                // The body's error is returned. If the rollback fails, the connection is replaced.
-                let _ = self.rollback().await;
-                Err(error)
-            }
-        }
     }
 
     /// Commits the transaction, or releases the savepoint and keeps its changes. If the call is dropped before it

@@ -5,12 +5,14 @@
 //! the order in which they were sent; a step with a savepoint needs no request of its own, because it goes with the
 //! next one that is sent; when this is gone nobody waits for an answer. Leaves out: the server's own transaction.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::call::Call;
 use crate::api::session::Session;
 use crate::api::transaction::{self, Transaction};
+use crate::api::transaction_call::{self, TransactionCall};
 use crate::engine::server::{Asked, Changes};
 use crate::options::Options;
 use crate::queue::reply::Teller;
@@ -32,12 +34,16 @@ pub fn begin(session: &Session) -> Call<Transaction<'static>> {
     transaction::begin(session, None)
 }
 
-/// Runs `body` in a transaction that was begun, as `Database::transaction` does.
-pub async fn run<F, R, E: From<Error>>(transaction: Transaction<'static>, body: F) -> Result<R, E>
+/// Runs `body` in a transaction on the server of a session, as `Database::try_transaction` does.
+pub fn run<F, R, E>(
+    session: &Session,
+    body: F,
+) -> TransactionCall<'static, impl Future<Output = Result<R, E>> + use<F, R, E>>
 where
     F: AsyncFnOnce(&mut Transaction<'_>) -> Result<R, E>,
+    E: From<Error>,
 {
-    transaction.run(body).await
+    transaction_call::transaction(begin(session), body)
 }
 
 /// A step with the innermost savepoint.

@@ -27,6 +27,9 @@ pub(crate) trait OpenTransaction: Send + Sync {
     /// Returns true until the transaction has ended.
     fn is_open(&self) -> bool;
 
+    /// Returns true while nothing of it runs or waits to run, and when it has ended.
+    fn rests(&self) -> bool;
+
     /// Sends a request, or returns an error if the transaction has ended.
     fn send(&self, request: Request, savepoints: &Savepoints) -> Result<()>;
 

@@ -39,7 +39,7 @@ async fn main() -> flatwater::Result<()> {
 
 /// Moves money, or changes nothing: an error of either kind rolls the transaction back.
 async fn transfer(db: &Database, from: i64, to: i64, cents: i64) -> Result<i64, TransferError> {
-    db.transaction(async |tx| {
+    db.try_transaction(async |tx| {
         let balance: i64 = tx.query_value("SELECT cents FROM accounts WHERE id = ?", (from,)).await?;
         if balance < cents {
             return Err(TransferError::TooLittle { missing: cents - balance });

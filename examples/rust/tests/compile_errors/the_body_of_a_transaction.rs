@@ -1,10 +1,10 @@
-async fn rename(db: flatwater::Database) -> flatwater::Result<()> {
+async fn rename(db: flatwater::Database, id: &str) -> Result<(), Box<dyn std::error::Error>> {
     db.transaction(async |tx| {
-        tx.execute("UPDATE users SET name = ?", ("Ada",)).await?;
+        let id: i64 = id.parse()?;
+        tx.execute("UPDATE users SET name = ? WHERE id = ?", ("Ada", id)).await?;
         Ok(())
     })
     .await?;
-    println!("renamed");
     Ok(())
 }
 

@@ -102,7 +102,7 @@ impl From<Error> for Body {
 async fn transaction(db: &Database, inside: &[Step], end: End) -> Vec<Told> {
     let mut told = Vec::new();
     if let End::Body(keeps) = end {
-        let ended = db.transaction(async |tx| {
+        let ended = db.try_transaction(async |tx| {
             told.push(Told::Done);
             steps(tx, inside, &mut told).await;
             if keeps { Ok(()) } else { Err(Body::Own) }
@@ -161,7 +161,7 @@ fn steps<'f>(
 
 async fn nested(tx: &mut Transaction<'_>, inside: &[Step], end: End, told: &mut Vec<Told>) {
     if let End::Body(keeps) = end {
-        let ended = tx.transaction(async |tx| {
+        let ended = tx.try_transaction(async |tx| {
             told.push(Told::Done);
             steps(tx, inside, told).await;
             if keeps { Ok(()) } else { Err(Body::Own) }

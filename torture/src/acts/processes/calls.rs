@@ -265,7 +265,7 @@ impl<'a> Task<'a> {
         let (id, (db, deadline)) = (self.witness.new_row(), self.hurried());
         let (giver, taker) = (self.rng.random_range(1..=ACCOUNTS), self.rng.random_range(1..=ACCOUNTS));
         let (amount, stays) = (self.rng.random_range(1..100_i64), self.rng.random_ratio(4, 5));
-        let given = db.transaction(async |tx| {
+        let given = db.try_transaction(async |tx| {
             tx.execute(books::GIVE, (amount, giver)).await?;
             tx.execute(books::TAKE, (amount, taker)).await?;
             tx.execute(books::MOVED, (id, amount, giver, taker)).await?;

@@ -196,6 +196,11 @@ impl<S: Side> OpenTransaction for KeptTransaction<S> {
         self.lock().inbox.end().is_none()
     }
 
+    fn rests(&self) -> bool {
+        let at = self.lock();
+        at.inbox.end().is_some() || at.inbox.rests_since().is_some()
+    }
+
     fn send(&self, request: Request, savepoints: &Savepoints) -> Result<()> {
         self.post(Message::Request(Box::new(request), savepoints.clone()))
     }

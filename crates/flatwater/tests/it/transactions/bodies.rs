@@ -36,12 +36,12 @@ impl From<Error> for Mine {
 
 async fn an_error_of_the_callers_own_type_rolls_back_and_comes_back(place: &Place) {
     let db = empty_table(place.options()).await;
-    let refused = db.transaction(async |tx| {
+    let refused = db.try_transaction(async |tx| {
         insert(tx, 1).await;
         Err::<(), _>(Mine::Refused(7))
     });
     assert_eq!(refused.await, Err(Mine::Refused(7)));
-    let failed = db.transaction(async |tx| {
+    let failed = db.try_transaction(async |tx| {
         insert(tx, 1).await;
         tx.execute("nonsense", ()).await?;
         Ok::<_, Mine>(())
@@ -90,7 +90,7 @@ async fn transactions_and_nested_ones_run_in_spawned_tasks(place: &Place) {
                     tx.transaction(async |inner| {
                         tokio::task::yield_now().await;
                         insert(inner, n + 100).await;
-                        let undone = inner.transaction(async |innermost| {
+                        let undone = inner.try_transaction(async |innermost| {
                             innermost.execute("DELETE FROM t", ()).await?;
                             Err::<(), _>(Mine::Refused(1))
                         });
