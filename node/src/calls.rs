@@ -6,9 +6,9 @@
 use std::path::Path;
 use std::time::Duration;
 
+use flatwater::bindings::JsonOptions;
 use flatwater::bindings::{self, FrontCall, Needed, Target, Unbegun, server};
 use flatwater::calls::CheckpointMode;
-use flatwater::options::JsonOptions;
 use flatwater::{ErrorCode, Params};
 use flatwater_bridge::Opened;
 use flatwater_remote::is_address;

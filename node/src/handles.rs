@@ -8,12 +8,12 @@ use std::cell::{RefCell, RefMut};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use flatwater::bindings::JsonOptions;
 use flatwater::bindings::{
     BatchStatements, Output, ParamRows, Target, Unbegun, json_of, line_of, poll_batch, poll_live, unbegun_live,
 };
 use flatwater::calls::{Batches, Blob};
 use flatwater::live::{Change, Live, LiveRows};
-use flatwater::options::JsonOptions;
 use flatwater::{Connection, Params, Rows, Snapshot, Transaction};
 use flatwater_bridge::{Opened, Tokens};
 

@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use flatwater::options::JsonOptions;
 use flatwater::{Call, Database, Migrations, Session, Transaction};
 use flatwater_remote::{Libsql, Remote};
 
@@ -47,14 +46,6 @@ impl Opened {
             Self::Here(db) => Self::Here(db.with_timeout(time)),
             Self::Cluster(db) => Self::Cluster(db.with_timeout(time)),
             Self::Libsql(db) => Self::Libsql(db.with_timeout(time)),
-        }
-    }
-
-    pub(crate) fn with_json(&self, options: JsonOptions) -> Self {
-        match self {
-            Self::Here(db) => Self::Here(db.with_json(options)),
-            Self::Cluster(db) => Self::Cluster(db.with_json(options)),
-            Self::Libsql(db) => Self::Libsql(db.with_json(options)),
         }
     }
 

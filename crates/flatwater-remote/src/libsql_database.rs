@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use flatwater::bindings::server::{self, error};
 use flatwater::calls::TransactionCall;
-use flatwater::options::JsonOptions;
 use flatwater::{Call, Error, ErrorCode, Result, Transaction};
 
 use crate::dialect::Dialect;
@@ -67,12 +66,6 @@ impl Libsql {
     #[must_use]
     pub fn with_deadline(&self, deadline: Instant) -> Self {
         Self { remote: self.remote.with_deadline(deadline) }
-    }
-
-    /// Returns a handle whose `query_json` writes rows as `options` say.
-    #[must_use]
-    pub fn with_json(&self, options: JsonOptions) -> Self {
-        Self { remote: self.remote.with_json(options) }
     }
 
     /// Begins a transaction that writes, with BEGIN IMMEDIATE. Other writes of the server wait until it ends. Dropping it rolls it back.

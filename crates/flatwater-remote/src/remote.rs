@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use flatwater::bindings::server;
 use flatwater::live::LiveQueries;
-use flatwater::options::JsonOptions;
 use flatwater::values::IntoParams;
 use flatwater::{Call, Live, Migrations, Result, Session, Statement};
 
@@ -88,12 +87,6 @@ impl Remote {
     #[must_use]
     pub fn with_deadline(&self, deadline: Instant) -> Self {
         self.another(server::with_deadline(&self.session, deadline))
-    }
-
-    /// Returns a handle whose [`query_json`](Session::query_json) writes rows as `options` say.
-    #[must_use]
-    pub fn with_json(&self, options: JsonOptions) -> Self {
-        self.another(server::with_json(&self.session, options))
     }
 
     /// Returns the address without the user and the settings, so without a secret.

@@ -85,6 +85,7 @@ pub mod calls {
     pub use crate::api::closures::Functions;
     pub use crate::api::execute_many::ExecuteMany;
     pub use crate::api::integrity_check::IntegrityCheck;
+    pub use crate::api::json_call::JsonCall;
     pub use crate::api::stream::{Batches, RowStream};
     pub use crate::api::transaction_call::TransactionCall;
     pub use crate::engine::opening::CancelOutcome;

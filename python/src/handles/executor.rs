@@ -8,7 +8,7 @@ use flatwater::{ErrorCode, Params};
 use std::sync::OnceLock;
 
 use flatwater::bindings::{FrontCall, Needed, Target};
-use flatwater::options::JsonOptions;
+use flatwater::bindings::JsonOptions;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 

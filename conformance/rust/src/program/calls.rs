@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use flatwater::calls::Blob;
-use flatwater::options::{AutoVacuum, JsonOptions};
+use flatwater::calls::{Blob, JsonCall};
+use flatwater::options::AutoVacuum;
 use flatwater::{
     Call, Connection, ConnectionOptions, Error, Migrations, Options, Params, Prepared, Session, Snapshot, Sql,
     Transaction,
@@ -186,7 +186,7 @@ impl Program<'_> {
                     }
                 },
                 _ => match self.on(body, step)? {
-                    On::Database(db) => run(json(db, verb).session(), verb)?,
+                    On::Database(db) => run(db.session(), verb)?,
                     On::Transaction(tx) => run(tx, verb)?,
                     On::Snapshot(snapshot) => run(snapshot, verb)?,
                     On::Connection(own) => run(own, verb)?,
@@ -198,8 +198,8 @@ impl Program<'_> {
     fn on<'a>(&'a self, body: Option<Body<'a, '_>>, step: &'a Step) -> Result<On<'a>, String> {
         let name = step.common.on.as_deref().unwrap_or(DB);
         let takes_options = matches!(self.handles.get(name), Some(Handle::Database(_)));
-        if !takes_options && (step.common.timeout_ms.is_some() || step.verb.json_options().is_some()) {
-            return Err(format!("{name} has the deadline and the JSON options of its database"));
+        if !takes_options && step.common.timeout_ms.is_some() {
+            return Err(format!("{name} has the deadline of its database"));
         }
         if let Some(body) = body.filter(|body| body.name == name) {
             return Ok(On::Transaction(body.tx));
@@ -252,12 +252,12 @@ impl Program<'_> {
     }
 }
 
-/// Returns the database with the JSON options of the verb.
-fn json(db: Opened, verb: &Verb) -> Opened {
-    let Some(options) = verb.json_options() else { return db };
-    let fields::JsonOptions { arrays, big_integers_as_strings, embed } = options;
-    let options = JsonOptions::new().arrays(*arrays).big_integers_as_strings(*big_integers_as_strings);
-    db.with_json(embed.iter().fold(options, |options, column| options.embed(column.as_str())))
+/// Returns the call with the JSON options of the verb.
+fn json(call: JsonCall, verb: &Verb) -> JsonCall {
+    let Some(fields::JsonOptions { arrays, big_integers_as_strings, embed }) = verb.json_options() else { return call };
+    let call = if *arrays { call.arrays() } else { call };
+    let call = if *big_integers_as_strings { call.big_integers_as_strings() } else { call };
+    embed.iter().fold(call, |call, column| call.embed(column.as_str()))
 }
 
 fn run(on: &Session, verb: &Verb) -> Result<Pending, String> {
@@ -274,7 +274,7 @@ fn run(on: &Session, verb: &Verb) -> Result<Pending, String> {
         Verb::QueryOptional { params, .. } => pending(on.query_optional(&sql, with(params)), Outcome::Row),
         Verb::QueryOptionalValue { params, .. } => pending(on.query_optional_value(&sql, with(params)), Outcome::Value),
         Verb::QueryValues { params, .. } => pending(on.query_values(&sql, with(params)), Outcome::Values),
-        Verb::QueryJson { params, .. } => pending(on.query_json(&sql, with(params)), Outcome::Json),
+        Verb::QueryJson { params, .. } => pending(json(on.query_json(&sql, with(params)), verb), Outcome::Json),
         Verb::ExecuteMany { of, rows, .. } => {
             let rows: Vec<_> = rows.iter().map(bound).collect();
             pending(on.execute_many(of, rows), Outcome::Changes)
@@ -307,7 +307,7 @@ fn run_prepared(prepared: &Prepared, verb: &Verb) -> Result<Pending, String> {
         Verb::QueryOptionalValue { params, .. } => {
             pending(prepared.query_optional_value(bound(params)), Outcome::Value)
         }
-        Verb::QueryJson { params, .. } => pending(prepared.query_json(bound(params)), Outcome::Json),
+        Verb::QueryJson { params, .. } => pending(json(prepared.query_json(bound(params)), verb), Outcome::Json),
         verb => return Err(format!("a prepared statement has no {verb:?}")),
     })
 }

@@ -4,15 +4,7 @@
 
 use std::sync::Arc;
 
-/// How `query_json` writes rows. The default is an array of objects, with every integer as a number.
-///
-/// ```no_run
-/// # async fn example(db: flatwater::Database) -> flatwater::Result<()> {
-/// use flatwater::options::JsonOptions;
-/// let json = db.with_json(JsonOptions::new().big_integers_as_strings(true));
-/// let articles: String = json.query_json("SELECT id, title FROM articles", ()).await?;
-/// # Ok(()) }
-/// ```
+/// How `query_json` writes rows, as its call is told. The default is an array of objects, with every integer as a number.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[must_use]
 #[non_exhaustive]

@@ -149,7 +149,7 @@ names! {
     TempStore = "`Tuning::temp_store`",
     WriterCacheBytes = "`Tuning::writer_cache_bytes`",
     IgnoreMissing = "`Migrations::ignore_missing`",
-    JsonArrays = "`JsonOptions::arrays`",
+    JsonArrays = "`query_json(..).arrays()`",
     SetMaxOpen = "`process::set_max_open`",
     Open = "`open`",
     Batch = "`batch`",

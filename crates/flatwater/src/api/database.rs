@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::api::call::Call;
 use crate::api::prepared::{Prepared, prepare};
-use crate::api::session::{Session, with_json, with_options};
+use crate::api::session::{Session, with_options};
 use crate::api::statement::Statement;
 use crate::api::transaction::{self, Snapshot, Transaction};
 use crate::api::transaction_call::{self, TransactionCall};
@@ -17,7 +17,7 @@ use crate::engine::awaited::{Awaited, Submitted};
 use crate::engine::caller::Caller;
 use crate::engine::handle::{Handle, called_from_within};
 use crate::engine::{Engine, registry};
-use crate::options::{JsonOptions, Options};
+use crate::options::Options;
 use crate::queue::reply::reply;
 use crate::stats::Stats;
 use crate::workers::shared_errors::waits_for_itself;
@@ -83,14 +83,6 @@ impl Database {
     #[must_use]
     pub fn with_deadline(&self, deadline: Instant) -> Self {
         of(self, with_options(&self.session, |options| options.time = options.time.with_deadline(deadline)))
-    }
-
-    /// Returns a handle whose [`query_json`](Session::query_json) writes rows as `options` say. Its transactions and prepared
-    /// statements do the same.
-    #[doc(alias = "json")]
-    #[must_use]
-    pub fn with_json(&self, options: JsonOptions) -> Self {
-        of(self, with_json(&self.session, options))
     }
 
     /// Looks up `sql` once, for a loop that runs it many times, and compiles it on one of the database's connections, so
@@ -218,7 +210,7 @@ impl Database {
 /// The session of a handle, outside of any transaction.
 pub(crate) fn session_of(handle: Handle) -> Session {
     let options = handle.call_options();
-    Session(Caller { handle: Arc::new(handle), options, inside: None, kept: None, json: None })
+    Session(Caller { handle: Arc::new(handle), options, inside: None, kept: None })
 }
 
 pub(crate) fn database(handle: Handle) -> Result<Database> {

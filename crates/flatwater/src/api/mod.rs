@@ -21,6 +21,7 @@ pub(crate) mod connection;
 pub(crate) mod database;
 pub(crate) mod execute_many;
 pub(crate) mod integrity_check;
+pub(crate) mod json_call;
 pub(crate) mod live;
 pub(crate) mod maintenance;
 pub(crate) mod open;

@@ -120,6 +120,11 @@ impl Pending {
         }
     }
 
+    /// The work of a call that was not begun yet.
+    pub(crate) fn unbegun_work(&mut self) -> Option<&mut Work> {
+        if let Stage::New(work) = self.stage() { Some(work) } else { None }
+    }
+
     pub(crate) fn begin(&mut self, may_block: bool, opening: Option<&Opening>) -> Poll<Result<Answer>> {
         // What panics here is not tried again: the stage is `Done` already.
         let submitted = match (std::mem::replace(self.stage(), Stage::Done), &self.caller) {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::api::call::{Call, Read};
 use crate::api::execute_many::ExecuteMany;
+use crate::api::json_call::JsonCall;
 use crate::api::session::Session;
 use crate::api::statement::{Given, IsGiven, Statement};
 use crate::workers::work::Work;
@@ -101,7 +102,7 @@ impl Prepared {
     }
 
     /// See [`Session::query_json`].
-    pub fn query_json(&self, params: impl IntoParams) -> Call<String> {
+    pub fn query_json(&self, params: impl IntoParams) -> JsonCall {
         self.session.query_json(self, params)
     }
 }

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use crate::api::call::{Call, Read};
 use crate::api::execute_many::ExecuteMany;
+use crate::api::json_call::JsonCall;
 use crate::api::statement::Statement;
 use crate::api::stream::{Batches, RowStream};
 use crate::engine::caller::Caller;
-use crate::options::JsonOptions;
 use crate::queue::ticket::CallOptions;
 use crate::workers::work::{Wanted, Work};
 use flatwater_base::error::location::OPTIONAL_ROW;
@@ -234,16 +234,18 @@ impl Session {
     /// writes it straight from SQLite's values; no intermediate rows are allocated.
     ///
     /// INTEGER and REAL are numbers, TEXT is a string, a BLOB is a string in Base64, NULL and infinity are `null`.
-    /// [`with_json`](crate::Database::with_json) sets other choices. A write is allowed here if it has a RETURNING clause. If
+    /// The methods of the [call](JsonCall) make other choices. A write is allowed here if it has a RETURNING clause. If
     /// the call is dropped, a running read is interrupted.
     ///
     /// # Errors
     /// As [`query`](Self::query); `Misuse` if two columns have the same name, before the statement runs; `Decode` if a
     /// TEXT is not UTF-8. In the second case a write is still committed, as it is if [`query_as`](Self::query_as) cannot read a
     /// row.
-    pub fn query_json(&self, sql: impl Statement, params: impl IntoParams) -> Call<String> {
-        let work = self.read(&sql, params, Wanted::Json(self.0.json.clone().unwrap_or_default()));
-        self.call("query_json", work, |answer, _| answer.json().map_err(|error| error.in_operation("query_json")))
+    pub fn query_json(&self, sql: impl Statement, params: impl IntoParams) -> JsonCall {
+        let work = self.read(&sql, params, Wanted::Json(Arc::default()));
+        JsonCall(
+            self.call("query_json", work, |answer, _| answer.json().map_err(|error| error.in_operation("query_json"))),
+        )
     }
 
     /// Runs one statement and returns its rows one by one, as a [`Stream`](futures_core::Stream): all of one point in
@@ -326,10 +328,4 @@ pub(crate) fn with_options(of: &Session, set: impl FnOnce(&mut CallOptions)) -> 
     let mut caller = of.0.clone();
     set(&mut caller.options);
     Session(caller)
-}
-
-/// The same, which writes JSON as `options` say.
-#[must_use]
-pub fn with_json(of: &Session, options: JsonOptions) -> Session {
-    Session(Caller { json: Some(Arc::new(options)), ..of.0.clone() })
 }

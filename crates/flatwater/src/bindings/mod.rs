@@ -32,17 +32,18 @@ use crate::api::execute_many::many;
 pub use crate::api::integrity_check::{check_sql, problems};
 use crate::api::live::Live;
 use crate::api::prepared::compile;
-use crate::api::session::{Session, batch, with_json, with_options};
+use crate::api::session::{Session, batch, with_options};
 use crate::api::stream::Batches;
 use crate::api::{integrity_check, maintenance, open, transaction};
 use crate::bindings::functions::Function;
 use crate::engine::registry;
 use crate::events::statement_event::{Listener, StatementEvent};
 use crate::migrations::Migrations;
-use crate::options::{JsonOptions, Key, Options};
+use crate::options::{Key, Options};
 pub use crate::queue::reply::Mailbox;
 use crate::queue::reply::Parts;
 use crate::workers::work::{self, Wanted};
+pub use flatwater_base::encode::json_options::JsonOptions;
 use flatwater_base::error::Error;
 pub use flatwater_base::error::after_the_write;
 pub use flatwater_base::error::hint::Name;
@@ -183,7 +184,7 @@ impl Target {
     }
 
     pub fn query_json(&self, sql: &str, params: Params, options: JsonOptions) -> FrontCall {
-        with_json(&self.0, options).query_json(sql, params).into()
+        self.0.query_json(sql, params).with(|_| options).0.into()
     }
 
     /// Compiles a statement, so that an error in it is reported.

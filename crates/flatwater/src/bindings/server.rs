@@ -19,7 +19,6 @@ use crate::api::database::session_of;
 pub use crate::api::live::forms::group_of as live_group;
 pub use crate::api::live::live_of as live;
 pub use crate::api::maintenance::migrate;
-pub use crate::api::session::with_json;
 use crate::api::session::{Session, with_options};
 use crate::connection::run::hints::ONE_FOR_A_LIST;
 use crate::connection::run::prepare::nul_in_sql;

@@ -12,8 +12,8 @@ use rusqlite::types::ValueRef;
 
 use crate::api::live::LiveRows;
 use crate::api::live::row_changes::RowChanges;
-use crate::options::JsonOptions;
 use flatwater_base::encode;
+use flatwater_base::encode::json_options::JsonOptions;
 use flatwater_base::error::{Error, ErrorCode, Result, after_the_write};
 use flatwater_base::values::column::{ColumnNames, Names};
 use flatwater_base::values::difference::Difference;

@@ -13,7 +13,6 @@ use super::handle::{Handle, Host, called_from_within};
 use crate::connection::functions::Functions;
 use crate::connection::functions::registration::{Key, Registration};
 use crate::connection::learn::live_query::{LiveQuery, not_a_query};
-use crate::options::JsonOptions;
 use crate::queue::ticket::CallOptions;
 use crate::workers::kept::KeptConnection;
 use crate::workers::live::Subscription;
@@ -33,8 +32,6 @@ pub(crate) struct Caller {
     /// The connection that is kept for the caller: for a snapshot, for a cursor, or its own.
     pub(crate) kept: Option<Arc<dyn KeptConnection>>,
     pub(crate) options: CallOptions,
-    /// `None`: the defaults.
-    pub(crate) json: Option<Arc<JsonOptions>>,
 }
 
 impl Caller {

@@ -63,8 +63,6 @@ use crate::events::statement_event::{Listener, StatementEvent};
 use crate::migrations::Migrations;
 pub use choices::{AutoVacuum, Checkpoint, CheckpointLimits, Durability, Fairness, GroupLimits, Journal, TempStore};
 #[doc(inline)]
-pub use flatwater_base::encode::json_options::JsonOptions;
-#[doc(inline)]
 pub use flatwater_base::inline::eligibility::{Inline, InlineLimits};
 use flatwater_base::thread::cores;
 use given::{Extension, Image, OnConnect};

@@ -1,6 +1,5 @@
 //! Rows as JSON: a list with lists in it, integers that JavaScript can read, and a write that returns its row.
 
-use flatwater::options::JsonOptions;
 use flatwater::{Database, Result};
 
 #[tokio::main]
@@ -16,9 +15,9 @@ async fn main() -> Result<()> {
 
     println!("{}", db.query_json("SELECT id, title, words FROM articles", ()).await?);
 
-    let json = db.with_json(JsonOptions::new().big_integers_as_strings(true).embed("tags"));
     let tags = "(SELECT json_group_array(name) FROM tags WHERE article = articles.id) AS tags";
-    println!("{}", json.query_json(format!("SELECT id, {tags} FROM articles"), ()).await?);
+    let articles = db.query_json(format!("SELECT id, {tags} FROM articles"), ());
+    println!("{}", articles.big_integers_as_strings().embed("tags").await?);
 
     println!("{}", db.query_json("UPDATE articles SET words = ? WHERE id = 1 RETURNING id, words", (600,)).await?);
     db.close().await

@@ -407,7 +407,7 @@ fn one_type_is_called_connection_and_it_is_the_callers() {
 
 #[test]
 fn a_hint_names_the_api_by_its_table() {
-    let of_rust = ["`Options::", "`Tuning::", "`Migrations::", "`JsonOptions::", "`process::", "`tx."];
+    let of_rust = ["`Options::", "`Tuning::", "`Migrations::", "`process::", "`tx."];
     let names = Name::ALL.iter().map(|name| name.rust()).filter(|rust| rust.contains('`'));
     let names: Vec<&str> = of_rust.into_iter().chain(names).collect();
     let mut faults = Vec::new();

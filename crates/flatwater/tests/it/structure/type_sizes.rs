@@ -11,7 +11,7 @@ const METHODS: usize = 25;
 
 /// The types of the engine that have more, each with its folder and the number that it may have. A number here only
 /// becomes smaller.
-const LARGER: &[(&str, &str, usize)] = &[("api", "Database", 31)];
+const LARGER: &[(&str, &str, usize)] = &[("api", "Database", 30)];
 
 /// A type: the module that defines it, and its name.
 type Type = (Vec<String>, String);

@@ -1,8 +1,10 @@
 //! `query_json`: its rules, wherever the statement runs. That it writes what `serde_json` writes is in
 //! `json_differential`.
 
-use flatwater::calls::TimeoutEffect;
-use flatwater::options::{Inline, InlineLimits, JsonOptions};
+use std::time::Duration;
+
+use flatwater::calls::{CancelOutcome, TimeoutEffect};
+use flatwater::options::{Inline, InlineLimits};
 use flatwater::{Database, ErrorKind};
 
 use crate::place::{Place, in_both_places};
@@ -17,7 +19,7 @@ in_both_places!(
     a_statement_without_rows_is_refused,
     keys_follow_the_schema,
     short_reads_run_inline_until_their_json_is_too_long,
-    a_handles_json_options_hold_in_its_transactions_and_prepared_texts,
+    the_form_of_a_document_is_that_of_its_call,
 );
 
 /// A table with two rows.
@@ -73,13 +75,12 @@ async fn infinity_and_null_are_null_and_blobs_are_base64(place: &Place) {
 async fn rows_can_be_arrays_and_big_integers_strings(place: &Place) {
     let db = place.open().await;
     let sql = "VALUES (9007199254740991, 9007199254740992), (-9007199254740991, -9007199254740992), (0, -9223372036854775808)";
-    let arrays = JsonOptions::new().arrays(true);
-    let numbers = db.with_json(arrays.clone()).query_json(sql, ()).await.unwrap();
+    let numbers = db.query_json(sql, ()).arrays().await.unwrap();
     assert_eq!(
         numbers,
         "[[9007199254740991,9007199254740992],[-9007199254740991,-9007199254740992],[0,-9223372036854775808]]"
     );
-    let strings = db.with_json(arrays.big_integers_as_strings(true)).query_json(sql, ()).await.unwrap();
+    let strings = db.query_json(sql, ()).arrays().big_integers_as_strings().wait().unwrap();
     assert_eq!(
         strings,
         r#"[[9007199254740991,"9007199254740992"],[-9007199254740991,"-9007199254740992"],[0,"-9223372036854775808"]]"#
@@ -101,8 +102,8 @@ async fn two_columns_of_one_name_are_refused_before_anything_runs(place: &Place)
         assert_eq!(db.query_json(write, ()).await.unwrap_err().kind(), ErrorKind::Misuse);
         let inside = db.transaction(async |tx| tx.query_json(write, ()).await).await;
         assert_eq!(inside.unwrap_err().kind(), ErrorKind::Misuse);
-        let arrays = db.with_json(JsonOptions::new().arrays(true));
-        assert_eq!(arrays.query_json("SELECT a.id, a.id FROM people a", ()).await.unwrap(), "[[1,1],[2,2]]");
+        let arrays = db.query_json("SELECT a.id, a.id FROM people a", ()).arrays();
+        assert_eq!(arrays.await.unwrap(), "[[1,1],[2,2]]");
         // A name in another case is another key.
         assert_eq!(db.query_json("SELECT 1 AS a, 2 AS A", ()).await.unwrap(), r#"[{"a":1,"A":2}]"#);
     }
@@ -187,14 +188,17 @@ async fn short_reads_run_inline_until_their_json_is_too_long(place: &Place) {
     db.close().await.unwrap();
 }
 
-async fn a_handles_json_options_hold_in_its_transactions_and_prepared_texts(place: &Place) {
+async fn the_form_of_a_document_is_that_of_its_call(place: &Place) {
     let db = people(place).await;
-    let arrays = db.with_json(JsonOptions::new().arrays(true));
-    let prepared = arrays.prepare(BY_ID).await.unwrap();
-    assert_eq!(prepared.query_json((1,)).await.unwrap(), r#"[[1,"Ada"]]"#);
-    let inside = arrays.transaction(async |tx| tx.query_json(BY_ID, (1,)).await).await;
+    let prepared = db.prepare(BY_ID).await.unwrap();
+    assert_eq!(prepared.query_json((1,)).arrays().await.unwrap(), r#"[[1,"Ada"]]"#);
+    let inside = db.transaction(async |tx| tx.query_json(BY_ID, (1,)).arrays().never_inline().await).await;
     assert_eq!(inside.unwrap(), r#"[[1,"Ada"]]"#);
-    assert_eq!(db.query_json(BY_ID, (1,)).await.unwrap(), ADA, "the other handle is as it was");
-    assert_eq!(arrays.ungrouped().query_json(BY_ID, (1,)).await.unwrap(), r#"[[1,"Ada"]]"#);
+    assert_eq!(db.query_json(BY_ID, (1,)).await.unwrap(), ADA, "another call is as it was");
+    let late = db.query_json(BY_ID, (1,)).timeout(Duration::ZERO).arrays();
+    assert_eq!(late.await.unwrap_err().kind(), ErrorKind::Timeout);
+    assert_eq!(db.query_json(BY_ID, (1,)).arrays().cancel(), CancelOutcome::Withdrawn);
+    let nothing = db.query_json("SELECT 1; SELECT 2", ()).arrays();
+    assert_eq!(nothing.await.unwrap_err().kind(), ErrorKind::Misuse);
     db.close().await.unwrap();
 }

@@ -2,7 +2,6 @@
 //!
 //! `FLATWATER_SEED` repeats the rows.
 
-use flatwater::options::JsonOptions;
 use flatwater::rusqlite::types::{Value, ValueRef};
 use flatwater::{Params, Row, Rows};
 use rand::rngs::StdRng;
@@ -118,7 +117,6 @@ async fn json_is_what_serde_json_writes_of_the_same_rows(place: &Place) {
     let mut random = StdRng::seed_from_u64(seed);
     println!("FLATWATER_SEED={seed}");
     let db = place.open().await;
-    let as_arrays = db.with_json(JsonOptions::new().arrays(true));
     let names: Vec<_> = (0..5).map(|column| format!("{column}{}", text(&mut random)).replace('\0', "")).collect();
     let columns: Vec<_> = names.iter().map(|name| format!("\"{}\"", name.replace('"', "\"\""))).collect();
     db.execute(format!("CREATE TABLE t ({})", columns.join(", ")), ()).await.unwrap();
@@ -133,7 +131,7 @@ async fn json_is_what_serde_json_writes_of_the_same_rows(place: &Place) {
             let json = db.query_json(sql, (limit,)).await.unwrap();
             assert_eq!(json, maps(&rows));
             serde_json::from_str::<serde_json::Value>(&json).unwrap();
-            assert_eq!(as_arrays.query_json(sql, (limit,)).await.unwrap(), arrays(&rows));
+            assert_eq!(db.query_json(sql, (limit,)).arrays().await.unwrap(), arrays(&rows));
         }
     }
     db.close().await.unwrap();

@@ -2,7 +2,7 @@
 //! `serde_json` only.
 
 use flatwater::ErrorKind;
-use flatwater::options::JsonOptions;
+use flatwater::calls::JsonCall;
 
 use crate::place::{Place, in_both_places};
 
@@ -14,43 +14,41 @@ in_both_places!(
 
 async fn embedded_json_is_inserted_as_it_is(place: &Place) {
     let db = place.open().await;
-    let json = db.with_json(JsonOptions::new().embed("doc").embed("list").embed("missing"));
+    let json = |call: JsonCall| call.embed("doc").embed("list").embed("missing");
     for _ in 0..4 {
         let sql = "SELECT '{\"a\": [1, 2.50]}' AS doc, json_array(1, 'x') AS list, '[1]' AS text, '[1]' AS DOC";
         let expected = r#"[{"doc":{"a": [1, 2.50]},"list":[1,"x"],"text":"[1]","DOC":"[1]"}]"#;
-        assert_eq!(json.query_json(sql, ()).await.unwrap(), expected);
+        assert_eq!(json(db.query_json(sql, ())).await.unwrap(), expected);
         let sql = "SELECT NULL AS doc, 7 AS list UNION ALL SELECT 0.5, '\"s\"'";
         let expected = r#"[{"doc":null,"list":7},{"doc":0.5,"list":"s"}]"#;
-        assert_eq!(json.query_json(sql, ()).await.unwrap(), expected);
+        assert_eq!(json(db.query_json(sql, ())).await.unwrap(), expected);
     }
-    let arrays = db.with_json(JsonOptions::new().arrays(true).embed("doc"));
-    assert_eq!(arrays.query_json("SELECT '[1]' AS doc, '[1]' AS text", ()).await.unwrap(), r#"[[[1],"[1]"]]"#);
+    let arrays = db.query_json("SELECT '[1]' AS doc, '[1]' AS text", ()).arrays().embed("doc");
+    assert_eq!(arrays.await.unwrap(), r#"[[[1],"[1]"]]"#);
     db.close().await.unwrap();
 }
 
 async fn an_embedded_text_cannot_break_the_document(place: &Place) {
     let db = place.open().await;
-    let json = db.with_json(JsonOptions::new().embed("doc"));
     let secret = r#"1},{"admin":true"#;
     for text in [secret, "", "[1", "nope", "{a: 1}", "\"\u{1}\"", "1e999", "\"\\ud800\""] {
-        let error = json.query_json("SELECT 1 AS id, ? AS doc", (text,)).await.unwrap_err();
+        let error = db.query_json("SELECT 1 AS id, ? AS doc", (text,)).embed("doc").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Decode);
         assert!(error.message().contains("column 1 (doc)"), "{error}");
         assert!(!format!("{error:?} {error}").contains("admin"), "{error}");
     }
-    let error = json.query_json("SELECT jsonb('[1]') AS doc", ()).await.unwrap_err();
+    let error = db.query_json("SELECT jsonb('[1]') AS doc", ()).embed("doc").await.unwrap_err();
     assert!(error.hint().unwrap().contains("json(column)"), "{error}");
     let deep = format!("{}{}", "[".repeat(900), "]".repeat(900));
-    json.query_json("SELECT ? AS doc", (deep,)).await.unwrap_err();
+    db.query_json("SELECT ? AS doc", (deep,)).embed("doc").await.unwrap_err();
     db.close().await.unwrap();
 }
 
 async fn embedded_columns_follow_the_schema(place: &Place) {
     let db = place.open().await;
     db.execute_script("CREATE TABLE t (a); INSERT INTO t VALUES ('[1]')").await.unwrap();
-    let json = db.with_json(JsonOptions::new().embed("b"));
     for _ in 0..4 {
-        assert_eq!(json.query_json("SELECT * FROM t", ()).await.unwrap(), r#"[{"a":"[1]"}]"#);
+        assert_eq!(db.query_json("SELECT * FROM t", ()).embed("b").await.unwrap(), r#"[{"a":"[1]"}]"#);
     }
     let change = "ALTER TABLE t RENAME COLUMN a TO b";
     match place.file() {
@@ -58,7 +56,7 @@ async fn embedded_columns_follow_the_schema(place: &Place) {
         None => drop(db.execute(change, ()).await.unwrap()),
     }
     for _ in 0..4 {
-        assert_eq!(json.query_json("SELECT * FROM t", ()).await.unwrap(), r#"[{"b":[1]}]"#);
+        assert_eq!(db.query_json("SELECT * FROM t", ()).embed("b").await.unwrap(), r#"[{"b":[1]}]"#);
     }
     db.close().await.unwrap();
 }
