@@ -1,4 +1,4 @@
-//! The derive macros of Flatwater. Programs use them through crate `flatwater`, which documents them.
+//! The macros of Flatwater: the derive macros, and the one that embeds migrations. Programs use them through crate `flatwater`, which documents them.
 //!
 //! Owns: the entry points. Runs in the compiler. Invariant: the code that is made names everything by its full path, so
 //! that it means the same wherever it stands. Leaves out: what the code calls, which `flatwater` owns.
@@ -7,6 +7,7 @@ mod attributes;
 mod case;
 mod from_row;
 mod generics;
+mod migrations;
 mod values;
 
 use proc_macro::TokenStream;
@@ -56,4 +57,21 @@ pub fn derive_from_sql(input: TokenStream) -> TokenStream {
 pub fn derive_to_sql(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     values::derive_to_sql(&input).unwrap_or_else(|error| error.into_compile_error()).into()
+}
+
+/// Makes a folder of migrations a part of the program: `migrations!("migrations")` is a `flatwater::Migrations` of the folder's files, as
+/// [`Migrations::from_dir`](../flatwater/struct.Migrations.html#method.from_dir) reads them when the program runs.
+///
+/// The path is that of the package's `Cargo.toml`. It does not compile, with an error that names the file: without a migration in the
+/// folder, for a file that has no number, has that of another one, is empty, or leaves a gap in numbers of up to seven digits; longer
+/// numbers are times. The file names are those of [`Migrations::new`](../flatwater/struct.Migrations.html#method.new).
+///
+/// A file that changes is compiled again. That one was added, stable Rust does not see: a `build.rs` of
+/// `fn main() { println!("cargo::rerun-if-changed=migrations"); }` does.
+///
+/// `migrations!("migrations", crate = path)` is for a program in which crate flatwater has another name.
+#[proc_macro]
+pub fn migrations(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as migrations::Input);
+    migrations::embed(&input).unwrap_or_else(|error| error.into_compile_error()).into()
 }

@@ -62,7 +62,7 @@ pub use flatwater_base::error::{Error, ErrorCode, ErrorKind, Result};
 pub use flatwater_base::values::{FromRow, FromSql, Params, Row, Rows, ToSql};
 pub use flatwater_base::{named, params};
 #[cfg(feature = "derive")]
-pub use flatwater_derive::{FromRow, FromSql, ToSql};
+pub use flatwater_derive::{FromRow, FromSql, ToSql, migrations};
 pub use migrations::Migrations;
 pub use options::Options;
 pub use rusqlite::types::{Value, ValueRef};

@@ -64,7 +64,8 @@ pub(crate) struct Step {
 
 impl Migrations {
     /// Returns the migrations of this list of names and scripts. A name begins with a number, and the numbers ascend:
-    /// `001_init`, `002_email`. With [`include_str!`] the scripts become part of the program. The list may be empty.
+    /// `001_init`, `002_email`. The list may be empty. The macro `migrations!` makes one of a folder when the program is compiled
+    /// (feature `derive`).
     ///
     /// If the names or their order are wrong, the call that uses the list returns `Misuse`.
     pub fn new<N: Into<String>, S: Into<String>>(list: impl IntoIterator<Item = (N, S)>) -> Self {

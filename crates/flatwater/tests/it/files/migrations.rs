@@ -17,6 +17,7 @@ in_both_places!(
     what_a_migration_sets_on_the_connection_is_gone_after_it,
     a_changed_and_a_newer_list_are_refused,
     texts_that_were_learnt_before_see_the_new_schema,
+    an_embedded_folder_is_the_one_that_is_read,
 );
 
 const FIRST: (&str, &str) = ("001_init", "CREATE TABLE t (a INTEGER PRIMARY KEY);\nINSERT INTO t VALUES (1)");
@@ -43,6 +44,15 @@ async fn each_migration_is_applied_once_and_in_order(place: &Place) {
     assert_eq!(names(&db).await, ["001_init", "002_b"]);
     assert_eq!(value(&db, "SELECT count(*) FROM t WHERE b = 'x'").await, 1);
     assert_eq!(value(&db, "SELECT count(*) FROM _flatwater_migrations WHERE length(checksum) = 48").await, 2);
+}
+
+async fn an_embedded_folder_is_the_one_that_is_read(place: &Place) {
+    let embedded = flatwater::migrations!("tests/it/files/embedded");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/files/embedded");
+    assert_eq!(embedded, Migrations::from_dir(folder).unwrap());
+    let db = place.options().migrations(embedded).open().await.unwrap();
+    assert_eq!(names(&db).await, ["001_init", "002_email"]);
+    assert_eq!(value(&db, "SELECT count(email) FROM users").await, 0);
 }
 
 async fn a_migration_that_fails_is_named_by_file_line_and_statement(place: &Place) {
