@@ -53,7 +53,20 @@ class Sql:
         return self
 
     def bind_list(self, values: Iterable[object]) -> Sql:
-        """Appends a list in parentheses, `(?, ?, ?)`, and binds the values to it. The list may be empty."""
+        """Appends a list for `IN` or `NOT IN`, `(?, ?, ?, ?)`, and binds the values to it. The list may be empty.
+
+        One of the values is repeated until the list has one of few lengths, so that lists of many lengths have few texts. `IN` takes a
+        list as a set; where the number of values counts, there is `bind_row`.
+        """
+        values = list(values)
+        more = _padded(len(self._params), len(values)) - len(values)
+        if more:
+            small = next((value for value in values if value is None or isinstance(value, int | float)), values[-1])
+            values.extend([small] * more)
+        return self.bind_row(values)
+
+    def bind_row(self, values: Iterable[object]) -> Sql:
+        """Appends a row in parentheses, `(?, ?, ?)`, and binds the values to it, each once: for VALUES, or as arguments."""
         values = list(values)
         self._text.append(f"({', '.join('?' * len(values))})")
         self._params.extend(values)
@@ -71,6 +84,12 @@ class Sql:
 
     def __repr__(self) -> str:
         return f"Sql({self.text!r}, {len(self._params)} values)"
+
+
+def _padded(before: int, count: int) -> int:
+    """Returns how long a list of `count` values becomes, with `before` values before it."""
+    length = (count + 1023) // 1024 * 1024 if count > 1024 else 1 << (count - 1).bit_length() if count else 0
+    return count if before + length > 32_766 else length
 
 
 def take_apart(sql: Any, params: object) -> tuple[str, object]:

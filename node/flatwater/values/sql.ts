@@ -59,8 +59,25 @@ export function sql(strings: TemplateStringsArray, ...inserted: readonly (SqlVal
   return new Sql(text, values);
 }
 
-/** A list in parentheses, for `IN`. */
+/** How long a list of so many values becomes: one of few lengths. */
+function padded(count: number): number {
+  const length = count > 1024 ? Math.ceil(count / 1024) * 1024 : count && 2 ** Math.ceil(Math.log2(count));
+  return length > 32_766 ? count : length;
+}
+
+/**
+ * A list in parentheses, for `IN`. One of the values is repeated until the list has one of few lengths, so that lists of many lengths
+ * have few texts. `IN` takes a list as a set; where the number of values counts, there is `sql.row`.
+ */
 sql.list = (values: Iterable<SqlValue>): Sql => {
+  const all = [...values];
+  const at = all.findIndex((value) => value === null || typeof value === "number");
+  const small = all.at(at)!;
+  return sql.row([...all, ...Array<SqlValue>(padded(all.length) - all.length).fill(small)]);
+};
+
+/** A row in parentheses, for `VALUES`, or arguments: each value once. */
+sql.row = (values: Iterable<SqlValue>): Sql => {
   const all = [...values];
   return new Sql(`(${all.map(() => "?").join(", ")})`, all);
 };

@@ -97,6 +97,21 @@ impl Params {
         others.row().values().for_each(|value| self.block.push(value));
     }
 
+    /// Repeats the smallest of the values from this one on, so many times. There is one, or there are none to add.
+    #[doc(hidden)]
+    pub fn repeat_smallest(&mut self, from: usize, times: usize) {
+        if times == 0 {
+            return;
+        }
+        let size = |value: &ValueRef<'_>| match value {
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.len(),
+            _ => 0,
+        };
+        let smallest = (1..).zip(self.row().values()).skip(from).min_by_key(|(_, value)| size(value));
+        let Some(one) = smallest.and_then(|(number, _)| self.pick([number].into_iter())) else { return };
+        (0..times).for_each(|_| self.append(&one));
+    }
+
     #[doc(hidden)]
     pub fn names(&self) -> &ParamNames {
         &self.names

@@ -8,6 +8,20 @@ use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::values::convert::ToSql;
 use flatwater_base::values::params::Params;
 
+/// The most parameters of a statement.
+const MOST: usize = 32_766;
+
+/// From this length on a list has a multiple of it.
+const LONG: usize = 1024;
+
+/// Returns how long a list of `count` values becomes, with `before` values before it: few lengths, and never too many values.
+fn padded(before: usize, count: usize) -> usize {
+    let length =
+        if count > LONG { count.next_multiple_of(LONG) } else { count.checked_next_power_of_two().unwrap_or(count) };
+    let length = if count == 0 { 0 } else { length };
+    if before + length > MOST { count } else { length }
+}
+
 /// SQL that depends on the call: a search with optional filters, a list of values for `IN`. Pass it as the SQL of any
 /// operation, with `()` as the parameters, because it contains its values.
 ///
@@ -88,15 +102,36 @@ impl Sql {
         self
     }
 
-    /// Appends a list in parentheses, `(?, ?, ?)`, and binds the values to it. The list may be empty: `IN ()` matches
-    /// no row. SQLite takes at most [32,766](https://sqlite.org/limits.html#max_variable_number) values in one
+    /// Appends a list for `IN` or `NOT IN`, `(?, ?, ?, ?)`, and binds the values to it. The list may be empty: `IN ()` matches
+    /// no row, and `NOT IN ()` every row.
+    ///
+    /// One of the values is repeated until the list has a length of few, 1, 2, 4, 8 and so on, so that lists of many lengths have few
+    /// texts, each of which is prepared once. `IN` takes a list as a set; where the number of values counts, there is
+    /// [`bind_row`](Self::bind_row). SQLite takes at most [32,766](https://sqlite.org/limits.html#max_variable_number) values in one
     /// statement; for more, bind a JSON list: `IN (SELECT value FROM json_each(?))`.
-    pub fn bind_list<I: IntoIterator<Item: ToSql>>(mut self, values: I) -> Self {
-        self.text.push('(');
-        for (at, value) in values.into_iter().enumerate() {
-            self.text.push_str(if at == 0 { "?" } else { ", ?" });
+    pub fn bind_list<I: IntoIterator<Item: ToSql>>(self, values: I) -> Self {
+        self.bind_values(values, padded)
+    }
+
+    /// Appends a row in parentheses, `(?, ?, ?)`, and binds the values to it, each once: for VALUES, or as arguments.
+    pub fn bind_row<I: IntoIterator<Item: ToSql>>(self, values: I) -> Self {
+        self.bind_values(values, |_, count| count)
+    }
+
+    /// Binds values, and repeats one of them until there are as many as `wanted` says of how many were bound before, and are in the list.
+    fn bind_values<I: IntoIterator<Item: ToSql>>(mut self, values: I, wanted: fn(usize, usize) -> usize) -> Self {
+        let before = self.params.as_ref().map_or(0, |params| params.row().values().count());
+        let mut count = 0;
+        for value in values {
             self.add(&value);
+            count += 1;
         }
+        let all = wanted(before, count);
+        if let Ok(params) = &mut self.params {
+            params.repeat_smallest(before, all - count);
+        }
+        self.text.push('(');
+        (0..all).for_each(|at| self.text.push_str(if at == 0 { "?" } else { ", ?" }));
         self.text.push(')');
         self
     }
@@ -125,5 +160,21 @@ impl Sql {
             let error = error.with_sql(&self.text);
             number.map_or(error.clone(), |number| at_parameter(error, number))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_many_lengths_have_few() {
+        let lengths: std::collections::BTreeSet<_> = (0..=31_744).map(|count| padded(0, count)).collect();
+        assert_eq!(lengths.len(), 12 + 30);
+        assert_eq!([0, 1, 3, 9, 1024, 1025, 20_000].map(|count| padded(0, count)), [0, 1, 4, 16, 1024, 2048, 20_480]);
+        assert_eq!([padded(0, 32_000), padded(32_700, 40), padded(32_700, 64)], [32_000, 40, 64]);
+        for count in 0..2000 {
+            assert!(padded(0, count) >= count && padded(MOST, count) == count);
+        }
     }
 }

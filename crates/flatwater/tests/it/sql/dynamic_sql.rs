@@ -10,6 +10,7 @@ in_both_places!(
     every_operation_takes_a_text_and_its_values,
     optional_filters_find_what_they_say,
     a_list_may_have_any_length_that_sqlite_takes,
+    lists_of_several_lengths_have_one_text_and_mean_what_they_say,
     an_identifier_is_a_name_whatever_it_contains,
     a_value_that_cannot_be_stored_is_an_error_of_the_call,
     a_list_of_bytes_is_refused_with_a_hint,
@@ -19,7 +20,7 @@ in_both_places!(
 
 async fn every_operation_takes_a_text_and_its_values(place: &Place) {
     let db = two_users(place).await;
-    let insert = Sql::new("INSERT INTO users (name) VALUES ").bind_list(["Eve"]);
+    let insert = Sql::new("INSERT INTO users (name) VALUES ").bind_row(["Eve"]);
     assert_eq!(db.execute(&insert, ()).await.unwrap().last_insert_rowid, Some(3));
     let find = Sql::new("SELECT id FROM users WHERE name = ").bind("Eve");
     assert_eq!(db.query(&find, ()).await.unwrap().len(), 1);
@@ -74,12 +75,46 @@ async fn a_list_may_have_any_length_that_sqlite_takes(place: &Place) {
     db.close().await.unwrap();
 }
 
+async fn lists_of_several_lengths_have_one_text_and_mean_what_they_say(place: &Place) {
+    let db = place.open().await;
+    db.execute_script(
+        "CREATE TABLE t (a, b TEXT); INSERT INTO t VALUES (1, '1'), (2.5, 'x'), (NULL, NULL), (x'01', '')",
+    )
+    .await
+    .unwrap();
+    let text = Value::Text("x".repeat(1000));
+    let values =
+        [Value::Integer(1), text, Value::Null, Value::Real(2.5), Value::Blob(vec![1]), Value::Text(String::new())];
+    let mut texts = std::collections::HashSet::new();
+    for length in 0..=values.len() {
+        for column in ["a", "b"] {
+            for of in ["IN", "NOT IN"] {
+                let list = &values[..length];
+                let plain = format!("SELECT rowid FROM t WHERE {column} {of} ({})", vec!["?"; length].join(", "));
+                let sql = Sql::new("SELECT rowid FROM t WHERE ").push_identifier(column);
+                let sql = if of == "IN" { sql.push(" IN ") } else { sql.push(" NOT IN ") }.bind_list(list);
+                let found = db.query_values::<i64>(&sql, ()).await.unwrap();
+                let expected = db.query_values::<i64>(&plain, Params::positional(list)).await.unwrap();
+                assert_eq!(found, expected, "{plain}");
+                texts.insert(sql.text().to_owned());
+            }
+        }
+    }
+    assert_eq!(texts.len(), 4 * 5, "lists have 0, 1, 2, 4 or 8 values");
+    let row = Sql::new("SELECT count(*) FROM (VALUES ").bind_row([1, 2, 3]).push(")");
+    assert_eq!(row.text(), "SELECT count(*) FROM (VALUES (?, ?, ?))");
+    assert_eq!(db.query_value(&row, ()).await, Ok(1));
+    let unstorable = Sql::new("SELECT 1 WHERE 1 IN ").bind_list([1.0, f64::NAN, 2.0]);
+    assert!(db.query(&unstorable, ()).await.unwrap_err().message().contains("parameter 2"));
+    db.close().await.unwrap();
+}
+
 async fn an_identifier_is_a_name_whatever_it_contains(place: &Place) {
     let db = place.open().await;
     for name in ["t", "a b", "a\"b", "'; DROP TABLE t; --", "select", "\u{fc}", "", "[x]", "\"\"", "`", "a``b"] {
         let create = Sql::new("CREATE TABLE ").push_identifier(name).push(" (").push_identifier(name).push(")");
         db.execute(&create, ()).await.unwrap();
-        let insert = Sql::new("INSERT INTO ").push_identifier(name).push(" VALUES ").bind_list([name]);
+        let insert = Sql::new("INSERT INTO ").push_identifier(name).push(" VALUES ").bind_row([name]);
         db.execute(&insert, ()).await.unwrap();
         let read = Sql::new("SELECT ").push_identifier(name).push(" FROM ").push_identifier(name);
         assert_eq!(db.query_optional_value(&read, ()).await, Ok(Some(name.to_owned())));
