@@ -1,24 +1,24 @@
 //! Bytes that nobody else may see: a key.
 //!
-//! Owns: the bytes, and overwriting them. Usable on any thread. Invariants: the bytes are never moved, so no copy of
+//! Owns: the bytes. Usable on any thread. Invariants: the bytes are never moved, so no copy of
 //! them is left behind; they are overwritten when the value is dropped; no text has them in it. Leaves out: what the
-//! bytes mean, and the copies that others make of them.
+//! bytes mean, the copies that others make of them, and overwriting, which the crate `zeroize` does.
 
-use std::sync::atomic::{Ordering, compiler_fence};
+use zeroize::Zeroizing;
 
 /// Bytes that are overwritten when they are dropped.
-pub struct Secret(Box<[u8]>);
+pub struct Secret(Zeroizing<Box<[u8]>>);
 
 impl Secret {
     /// Copies bytes. What they are copied from is not overwritten.
     #[must_use]
     pub fn copy_of(bytes: &[u8]) -> Self {
-        Self(bytes.into())
+        Self(Zeroizing::new(bytes.into()))
     }
 
     /// Makes a secret of `count` bytes that `fill` writes.
     pub fn filled(count: usize, fill: impl FnOnce(&mut [u8])) -> Self {
-        let mut secret = Self(vec![0; count].into_boxed_slice());
+        let mut secret = Self(Zeroizing::new(vec![0; count].into_boxed_slice()));
         fill(&mut secret.0);
         secret
     }
@@ -27,16 +27,6 @@ impl Secret {
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.0
-    }
-}
-
-impl Drop for Secret {
-    fn drop(&mut self) {
-        for byte in &mut self.0 {
-            // SAFETY: a reference is valid and aligned. A volatile write is not left out, though nobody reads it.
-            unsafe { std::ptr::write_volatile(byte, 0) };
-        }
-        compiler_fence(Ordering::SeqCst);
     }
 }
 

@@ -1,8 +1,9 @@
-//! Values of other crates' types, each with the feature of its crate: dates and times of `chrono` and `time`, UUIDs of `uuid`, and what is
-//! stored as JSON text (`serde_json`).
+//! Values of other crates' types, each with the feature of its crate: dates and times of `chrono`, `time` and `jiff`, UUIDs of `uuid`, decimals
+//! of `rust_decimal`, bytes of `bytes`, and what is stored as JSON text (`serde_json`).
 //!
 //! Owns: their forms, which are Flatwater's own. Runs on the thread that converts the value. Invariants: a time with a zone or an offset
-//! is written in UTC, and one without as it is; a UUID is hyphenated text in lower case; no error has a part of JSON in it. Leaves out:
+//! is written in UTC, and one without as it is; a UUID is hyphenated text in lower case; a decimal is text, with its digits; no error has a part of
+//! JSON in it. Leaves out:
 //! the texts of dates and times (`calendar`); zones and offsets, which are not stored, and so `DateTime<Local>` as a column; writing
 //! UUIDs as blobs of 16 bytes, which are read, because rusqlite and sqlx write them; SQLite's JSON functions and its own
 //! binary form, JSONB.
@@ -116,6 +117,115 @@ mod of_time {
         PrimitiveDateTime: it => write_date_time(date_of(it.date()), time_of(it.time())), DATE_TIME, parse_date_time, to_primitive;
         time::Date: it => write_date(date_of(*it)), DATE, parse_date, to_date;
         time::Time: it => write_time(time_of(*it)), TIME, parse_time, to_time;
+    }
+}
+
+#[cfg(feature = "jiff")]
+mod of_jiff {
+    use jiff::civil;
+    use jiff::tz::TimeZone;
+    use jiff::{SignedDuration, Timestamp, Zoned};
+    use rusqlite::types::{FromSqlResult, ToSqlOutput, ValueRef};
+
+    use crate::values::calendar::{self, Date, Time, calendar_values, write_date, write_date_time, write_time};
+    use crate::values::convert::{FromSql, ToSql};
+
+    fn date_of(date: civil::Date) -> Date {
+        let narrow = |number: i8| u8::try_from(number).unwrap_or(u8::MAX);
+        Date { year: date.year().into(), month: narrow(date.month()), day: narrow(date.day()) }
+    }
+
+    fn time_of(time: civil::Time) -> Time {
+        let narrow = |number: i8| u8::try_from(number).unwrap_or(u8::MAX);
+        let (hour, minute, second) = (narrow(time.hour()), narrow(time.minute()), narrow(time.second()));
+        Time { hour, minute, second, nanosecond: time.subsec_nanosecond().cast_unsigned() }
+    }
+
+    fn to_date(date: Date) -> Option<civil::Date> {
+        let narrow = |number: u8| i8::try_from(number).ok();
+        civil::Date::new(date.year.try_into().ok()?, narrow(date.month)?, narrow(date.day)?).ok()
+    }
+
+    fn to_time(time: Time) -> Option<civil::Time> {
+        let narrow = |number: u8| i8::try_from(number).ok();
+        let nanosecond = time.nanosecond.try_into().ok()?;
+        civil::Time::new(narrow(time.hour)?, narrow(time.minute)?, narrow(time.second)?, nanosecond).ok()
+    }
+
+    /// A text with an offset is the moment in UTC, as a time with a zone is written.
+    fn to_civil(parts: calendar::DateTime) -> Option<civil::DateTime> {
+        let ahead = SignedDuration::from_secs(parts.offset.unwrap_or(0).into());
+        to_date(parts.date)?.to_datetime(to_time(parts.time)?).checked_sub(ahead).ok()
+    }
+
+    /// Without an offset in the text, it is UTC.
+    fn to_timestamp(parts: calendar::DateTime) -> Option<Timestamp> {
+        TimeZone::UTC.to_timestamp(to_civil(parts)?).ok()
+    }
+
+    fn write_utc(value: Timestamp) -> rusqlite::Result<String> {
+        let utc = TimeZone::UTC.to_datetime(value);
+        write_date_time(date_of(utc.date()), time_of(utc.time()))
+    }
+
+    impl ToSql for Zoned {
+        fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+            write_utc(self.timestamp()).map(ToSqlOutput::from)
+        }
+    }
+
+    calendar_values! {
+        Timestamp: it => write_utc(*it), DATE_TIME, parse_date_time, to_timestamp;
+        civil::DateTime: it => write_date_time(date_of(it.date()), time_of(it.time())), DATE_TIME, parse_date_time, to_civil;
+        civil::Date: it => write_date(date_of(*it)), DATE, parse_date, to_date;
+        civil::Time: it => write_time(time_of(*it)), TIME, parse_time, to_time;
+    }
+}
+
+#[cfg(feature = "rust_decimal")]
+mod of_rust_decimal {
+    use rusqlite::types::{FromSqlError, FromSqlResult, ToSqlOutput, ValueRef};
+    use rust_decimal::Decimal;
+
+    use crate::values::convert::{FromSql, ToSql};
+
+    impl ToSql for Decimal {
+        fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+            Ok(ToSqlOutput::from(self.to_string()))
+        }
+    }
+
+    /// A column with numeric affinity has made a number of the text: an integer, or what is closest to it in 15 digits.
+    impl FromSql for Decimal {
+        fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+            let read = match value {
+                ValueRef::Integer(number) => return Ok(number.into()),
+                ValueRef::Real(number) => Self::from_str_exact(&number.to_string()),
+                value => Self::from_str_exact(value.as_str()?),
+            };
+            // The error of the crate may quote the text.
+            read.map_err(|_| FromSqlError::Other("it is not a decimal of at most 28 digits".into()))
+        }
+    }
+}
+
+#[cfg(feature = "bytes")]
+mod of_bytes {
+    use bytes::Bytes;
+    use rusqlite::types::{FromSqlResult, ToSqlOutput, ValueRef};
+
+    use crate::values::convert::{FromSql, ToSql};
+
+    impl ToSql for Bytes {
+        fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+            Ok(ToSqlOutput::from(&**self))
+        }
+    }
+
+    impl FromSql for Bytes {
+        fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+            value.as_blob().map(Self::copy_from_slice)
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The input and output of statements: values, parameters, rows.
 
 pub mod block;
-#[cfg(any(feature = "chrono", feature = "time"))]
+#[cfg(any(feature = "chrono", feature = "jiff", feature = "time"))]
 mod calendar;
 pub mod column;
 pub mod convert;

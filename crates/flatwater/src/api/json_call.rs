@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::api::call::Call;
 use crate::engine::opening::CancelOutcome;
-use crate::workers::work::{Wanted, Work};
+use crate::workers::work::Work;
 use flatwater_base::encode::json_options::JsonOptions;
 use flatwater_base::error::Result;
 
@@ -74,7 +74,7 @@ impl JsonCall {
     }
 
     pub(crate) fn with(mut self, set: impl FnOnce(JsonOptions) -> JsonOptions) -> Self {
-        if let Some(Work::Query { wanted: Wanted::Json(options), .. }) = self.0.pending.unbegun_work() {
+        if let Some(options) = self.0.pending.unbegun_work().and_then(Work::json_options) {
             *options = Arc::new(set((**options).clone()));
         }
         self

@@ -8,6 +8,8 @@
 
 pub(crate) mod applied;
 pub(crate) mod provided;
+#[cfg(feature = "regexp")]
+mod regexp;
 pub(crate) mod registration;
 mod user_code;
 

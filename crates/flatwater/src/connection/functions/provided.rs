@@ -1,22 +1,16 @@
-//! The functions that every connection has besides SQLite's: `regexp(pattern, text)`, behind the operator REGEXP, which SQLite leaves
-//! to its users; and the mathematical functions, for a library that is compiled without them.
+//! The functions that every connection has besides SQLite's: `regexp`, with the feature of this name; and the mathematical functions,
+//! for a library that is compiled without them.
 //!
 //! Owns: these functions. The mathematical ones (<https://sqlite.org/lang_mathfunc.html>) have SQLite's results. Runs on the thread that
-//! runs the statement. Invariants: they only compute; a pattern is compiled once for a statement if it is a constant or a
-//! parameter; how long a search takes is bounded; no error has the pattern or the text in it; where the library has mathematical
-//! functions itself they are its own, which run inline. Leaves out: functions of the user, which may have the same names; `abs`,
-//! `round` and `sign`, which every library has.
+//! runs the statement. Invariants: they only compute; where the library has mathematical functions itself they are its own, which run
+//! inline. Leaves out: functions of the user, which may have the same names; `abs`, `round` and `sign`, which every library has.
 
 use std::f64::consts::PI;
 use std::sync::LazyLock;
 
-use fancy_regex::{Regex, RegexBuilder};
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::{Value, ValueRef};
-use rusqlite::{Connection, Error, Result};
-
-/// Steps of a search that has to go back, after which it fails. Other patterns are searched in linear time.
-const STEPS: usize = 1_000_000;
+use rusqlite::{Connection, Result};
 
 /// Registers these functions, before anything runs on the connection.
 pub(crate) fn provide(connection: &Connection) -> rusqlite::Result<()> {
@@ -24,40 +18,15 @@ pub(crate) fn provide(connection: &Connection) -> rusqlite::Result<()> {
     if *IS_MISSING { register_math(connection) } else { Ok(()) }
 }
 
-/// Registers REGEXP.
+/// Registers REGEXP, if this crate has it.
 pub(super) fn register_regexp(connection: &Connection) -> rusqlite::Result<()> {
-    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
-    connection.create_scalar_function("regexp", 2, flags, regexp)
-}
-
-/// Returns whether the pattern matches somewhere in the text; NULL if either is NULL. A number is searched as its text.
-fn regexp(context: &Context<'_>) -> rusqlite::Result<Option<bool>> {
-    if matches!(context.get_raw(0), ValueRef::Null) || matches!(context.get_raw(1), ValueRef::Null) {
-        return Ok(None);
+    #[cfg(feature = "regexp")]
+    return super::regexp::register(connection);
+    #[cfg(not(feature = "regexp"))]
+    {
+        let _ = connection;
+        Ok(())
     }
-    let pattern = context.get_or_create_aux(0, |pattern| compiled(&text(pattern)?))?;
-    let found = pattern.is_match(&*text(context.get_raw(1))?);
-    found.map(Some).map_err(|_| failed("a search for a pattern of REGEXP took too long"))
-}
-
-fn compiled(pattern: &str) -> rusqlite::Result<Regex> {
-    let regex = RegexBuilder::new(pattern).backtrack_limit(STEPS).build();
-    regex.map_err(|_| failed("a pattern of REGEXP is not a regular expression"))
-}
-
-fn text(value: ValueRef<'_>) -> rusqlite::Result<std::borrow::Cow<'_, str>> {
-    match value {
-        ValueRef::Text(text) => {
-            std::str::from_utf8(text).map(Into::into).map_err(|_| failed("a text for REGEXP is not UTF-8"))
-        }
-        ValueRef::Integer(number) => Ok(number.to_string().into()),
-        ValueRef::Real(number) => Ok(format!("{number:?}").into()),
-        ValueRef::Null | ValueRef::Blob(_) => Err(failed("REGEXP searches texts, and not a BLOB")),
-    }
-}
-
-fn failed(message: &'static str) -> Error {
-    Error::UserFunctionError(message.into())
 }
 
 static IS_MISSING: LazyLock<bool> = LazyLock::new(|| {

@@ -24,6 +24,10 @@ pub(crate) const ONE_FOR_A_LIST: &str =
 const REGISTERED: &Sentence =
     hint!["functions and collations of the program are registered with " OnConnect " or " CreateFunctions];
 
+/// Of Rust alone: the packages for other languages have it.
+const NO_REGEXP: &str =
+    "the cargo feature `regexp` of flatwater has it; or create a function `regexp` of two arguments, the pattern first";
+
 const FOREIGN_PLACEHOLDER: &str = "a value is bound to `?`, or to a name such as `:name`; not to `%s` or `{}`";
 
 const TABLES: &str = "SELECT name, name FROM sqlite_schema WHERE type IN ('table', 'view') LIMIT 1000";
@@ -55,6 +59,9 @@ pub(super) fn hint(sqlite: &Sqlite, error: &Error, sql: &str) -> Option<Hint> {
         return nearest(sqlite, "table", TABLES, last(wanted), None).map(Hint::from);
     }
     if let Some(wanted) = message.strip_prefix("no such function: ") {
+        if wanted.eq_ignore_ascii_case("regexp") && !cfg!(feature = "regexp") {
+            return Some(NO_REGEXP.into());
+        }
         let nearest = nearest(sqlite, "function", FUNCTIONS, wanted, None);
         return Some(nearest.map_or_else(|| REGISTERED.into(), Hint::from));
     }

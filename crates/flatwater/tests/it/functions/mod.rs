@@ -3,7 +3,10 @@
 mod extensions;
 mod in_schemas;
 mod modules;
+#[cfg(feature = "regexp")]
 mod provided;
 mod registered;
 mod short;
 mod timed;
+#[cfg(not(feature = "regexp"))]
+mod without_regexp;

@@ -13,6 +13,8 @@ mod json_differential;
 #[cfg(feature = "serde_json")]
 mod json_embedded;
 mod large_results;
+#[cfg(all(feature = "bytes", feature = "jiff", feature = "rust_decimal"))]
+mod other_crates;
 #[cfg(feature = "serde")]
 mod serde_rows;
 mod typed_reads;
