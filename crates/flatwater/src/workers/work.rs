@@ -287,11 +287,6 @@ impl Work {
         }
     }
 
-    /// Returns how a query writes JSON, if it does.
-    pub(crate) fn json_options(&mut self) -> Option<&mut Arc<JsonOptions>> {
-        if let Self::Query { wanted: Wanted::Json(options), .. } = self { Some(options) } else { None }
-    }
-
     /// Returns what makes the rows values of the caller's type.
     pub(crate) fn decode(&self) -> Option<Decode> {
         if let Self::Query { wanted: Wanted::Decoded(decode), .. } = self { Some(*decode) } else { None }

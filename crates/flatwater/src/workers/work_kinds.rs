@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::work::{Exclusive, NamedStep, Ours, SavepointWork, Wanted, Work};
 use crate::stats::CallKind;
+use flatwater_base::encode::json_options::JsonOptions;
 use flatwater_base::error::shorten;
 use flatwater_sql::class::Route;
 use flatwater_sql::statement_info::StatementInfo;
@@ -105,6 +106,11 @@ impl Description {
 }
 
 impl Work {
+    /// Returns how a query writes JSON, if it does.
+    pub(crate) fn json_options(&mut self) -> Option<&mut Arc<JsonOptions>> {
+        if let Self::Query { wanted: Wanted::Json(options), .. } = self { Some(options) } else { None }
+    }
+
     /// Returns what is true of the work. Of a query it depends on what is known of its text by now.
     #[inline]
     pub(crate) fn describe(&self) -> Description {
