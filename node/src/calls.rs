@@ -6,8 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use flatwater::bindings::JsonOptions;
-use flatwater::bindings::{self, FrontCall, Needed, Target, Unbegun, server};
+use flatwater::bindings::{self, FrontCall, JsonOptions, Needed, Target, Unbegun, server};
 use flatwater::calls::CheckpointMode;
 use flatwater::{ErrorCode, Params};
 use flatwater_bridge::Opened;

@@ -8,9 +8,9 @@ use std::cell::{RefCell, RefMut};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use flatwater::bindings::JsonOptions;
 use flatwater::bindings::{
-    BatchStatements, Output, ParamRows, Target, Unbegun, json_of, line_of, poll_batch, poll_live, unbegun_live,
+    BatchStatements, JsonOptions, Output, ParamRows, Target, Unbegun, json_of, line_of, poll_batch, poll_live,
+    unbegun_live,
 };
 use flatwater::calls::{Batches, Blob};
 use flatwater::live::{Change, Live, LiveRows};

@@ -7,8 +7,7 @@
 use flatwater::{ErrorCode, Params};
 use std::sync::OnceLock;
 
-use flatwater::bindings::{FrontCall, Needed, Target};
-use flatwater::bindings::JsonOptions;
+use flatwater::bindings::{FrontCall, JsonOptions, Needed, Target};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 

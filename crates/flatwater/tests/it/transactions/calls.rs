@@ -18,7 +18,7 @@ in_both_places!(
     it_is_cancelled_in_every_state,
     a_deadline_of_zero_runs_no_body,
     a_body_that_waits_for_something_else_ends_at_the_deadline,
-    a_statement_of_the_body_ends_at_the_deadline_and_is_named,
+    a_statement_of_the_body_ends_at_the_deadline,
     nothing_is_committed_after_the_deadline,
     the_deadline_of_a_nested_one_leaves_the_outer_one_open,
     the_deadline_of_a_handle_ends_its_bodies,
@@ -123,7 +123,7 @@ async fn a_body_that_waits_for_something_else_ends_at_the_deadline(place: &Place
     assert_eq!(content(&db).await, [0_i64; 0]);
 }
 
-async fn a_statement_of_the_body_ends_at_the_deadline_and_is_named(place: &Place) {
+async fn a_statement_of_the_body_ends_at_the_deadline(place: &Place) {
     let db = empty_table(place.options()).await;
     let body = db.transaction(async |tx| {
         insert(tx, 1).await;
@@ -131,8 +131,13 @@ async fn a_statement_of_the_body_ends_at_the_deadline_and_is_named(place: &Place
         Ok(())
     });
     let error = body.timeout(SOON).await.unwrap_err();
-    is_timeout(&error, "execute");
-    assert!(error.sql().is_some_and(|sql| sql.starts_with("INSERT INTO t")), "{error}");
+    // On a thread that has used up its share the answer is held back for a moment, in which the body is dropped.
+    if error.operation() == Some("transaction") {
+        is_timeout(&error, "transaction");
+    } else {
+        is_timeout(&error, "execute");
+        assert!(error.sql().is_some_and(|sql| sql.starts_with("INSERT INTO t")), "{error}");
+    }
     // The body may go on after it, and is dropped then.
     let body = db.transaction(async |tx| {
         let failed = tx.query(ENDLESS, ()).await.unwrap_err();
