@@ -18,8 +18,8 @@ type Bound = (usize, usize);
 
 /// The crates of the engine: the lines of code without comments and tests, and the files.
 const SIZES: [(&str, Bound, Bound); 3] = [
-    ("flatwater", (26_700, 100), (218, 2)),
-    ("flatwater-base", (4_980, 100), (43, 2)),
+    ("flatwater", (26_630, 100), (218, 2)),
+    ("flatwater-base", (4_970, 100), (43, 2)),
     ("flatwater-sql", (2_600, 100), (22, 1)),
 ];
 
