@@ -60,7 +60,7 @@ pub use hooks::changes::{ChangedRows, Changes, ROWS, RowSet};
 pub use hooks::commits::Commits;
 pub use hooks::failure::Failure;
 pub use hooks::inserts::Inserts;
-pub use hooks::interrupts::{Interrupt, Interrupts};
+pub use hooks::interrupts::{Ends, Interrupt, Interrupts};
 pub use hooks::preupdate::REPORTS_ALL_ROWS;
 pub use hooks::{Busy, Hooks};
 pub use locks::{LockFile, LockedFile};

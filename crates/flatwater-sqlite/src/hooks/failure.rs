@@ -10,8 +10,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use rusqlite::ffi;
+
 use crate::error::cause::{Cause, Shared};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, SqliteError};
 
 /// How many causes of one run are kept: SQLite ends the aggregate functions of a statement that has failed, and each may fail.
 const CAUSES: usize = 16;
@@ -32,6 +34,8 @@ struct State {
 #[derive(Default)]
 struct Noted {
     failure: Option<(String, Cause)>,
+    /// It is that the statement was to end.
+    is_end: bool,
     /// Of failures that SQLite knows by their text.
     causes: Vec<(String, Shared)>,
 }
@@ -42,6 +46,12 @@ impl Failure {
         self.lock().failure = Some((message, cause));
         self.0.is_noted.store(true, Ordering::Relaxed);
         self.0.is_any.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes that a comparison was ended, with its statement. SQLite does not know of it.
+    pub fn note_end(&self) {
+        self.note(String::new(), Cause::default());
+        self.lock().is_end = true;
     }
 
     /// Notes what caused a failure, which SQLite will report with this message.
@@ -66,8 +76,11 @@ impl Failure {
         if !self.0.is_any.load(Ordering::Relaxed) {
             return result;
         }
-        let Noted { failure, causes } = self.take_all();
+        let Noted { failure, is_end, causes } = self.take_all();
         match failure {
+            Some(_) if is_end && !result.as_ref().is_err_and(Error::is_of_files) => {
+                Err(Error::Sqlite(SqliteError::from_code(ffi::SQLITE_INTERRUPT)))
+            }
             Some((message, cause)) if !result.as_ref().is_err_and(Error::is_of_files) => {
                 Err(Error::Callback(message, cause))
             }

@@ -7,7 +7,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use rusqlite::ffi;
@@ -29,9 +29,29 @@ pub trait Interrupt: Send + Sync {
 
 const PROGRESS_STEPS: c_int = 1000;
 
+/// What a function that SQLite calls asks while it waits: whether its statement is to end. Any thread may ask.
+#[derive(Clone, Default)]
+pub struct Ends(Arc<Mutex<Option<Arc<dyn Interrupt>>>>);
+
+impl Ends {
+    fn set(&self, by: Option<Arc<dyn Interrupt>>) {
+        let before = std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), by);
+        drop(before);
+    }
+
+    /// Returns true if the statement that runs on the connection must end now.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        let by = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        by.is_some_and(|by| by.should_stop())
+    }
+}
+
 /// What ends the statements that run on a connection.
 pub struct Interrupts {
     by: RefCell<Option<Arc<dyn Interrupt>>>,
+    /// The same for the functions of the connection that wait, once there is one.
+    told: RefCell<Option<Ends>>,
     /// Asked before the next commit, and ends no statement.
     asked: RefCell<Option<Arc<dyn Interrupt>>>,
     end: Cell<Option<Instant>>,
@@ -51,10 +71,10 @@ impl Interrupts {
         let steps = crate::held_step::steps().unwrap_or(PROGRESS_STEPS);
         #[cfg(not(feature = "fault"))]
         let steps = PROGRESS_STEPS;
-        let (by, asked) = (RefCell::new(None), RefCell::new(None));
         Self {
-            by,
-            asked,
+            by: RefCell::new(None),
+            told: RefCell::new(None),
+            asked: RefCell::new(None),
             end: Cell::new(None),
             steps: Cell::new(steps),
             looks: Cell::new(0),
@@ -70,7 +90,26 @@ impl Interrupts {
         if let Some(most) = self.most_memory.get() {
             heap::limit(Some(most));
         }
+        if let Some(told) = &*self.told.borrow() {
+            told.set(Some(interrupt.clone()));
+        }
         *self.by.borrow_mut() = Some(interrupt);
+    }
+
+    /// What functions of this connection that wait ask.
+    pub fn ends(&self) -> Ends {
+        let mut told = self.told.borrow_mut();
+        let told = told.get_or_insert_with(Ends::default);
+        told.set(self.by.borrow().clone());
+        told.clone()
+    }
+
+    /// Takes what ends statements.
+    fn take(&self) -> Option<Arc<dyn Interrupt>> {
+        if let Some(told) = &*self.told.borrow() {
+            told.set(None);
+        }
+        self.by.borrow_mut().take()
     }
 
     /// Ends armed statements after about so many steps of the virtual machine, from now on. They may also be looked at while
@@ -133,7 +172,7 @@ impl Interrupts {
         self.end.set(None);
         self.end_limit();
         drop(self.asked.borrow_mut().take());
-        drop(self.by.borrow_mut().take());
+        drop(self.take());
     }
 
     /// Called when a commit is about to begin: from here on nothing ends the statement. Returns false if the commit must
@@ -141,7 +180,7 @@ impl Interrupts {
     pub(crate) fn lets_commit(&self) -> bool {
         self.end.set(None);
         self.end_limit();
-        let (by, asked) = (self.by.borrow_mut().take(), self.asked.borrow_mut().take());
+        let (by, asked) = (self.take(), self.asked.borrow_mut().take());
         by.or(asked).is_none_or(|interrupt| interrupt.lets_commit())
     }
 

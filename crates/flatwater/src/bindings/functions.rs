@@ -15,6 +15,7 @@ use rusqlite::functions::{Aggregate, Context, FunctionFlags, SqlFnOutput, Window
 use crate::api::connection::Connection;
 use crate::api::database::Database;
 use crate::connection::functions::registration::Registration;
+pub use crate::connection::functions::user_code::statement_ends;
 use flatwater_base::error::Result;
 pub use flatwater_base::thread::current::waited as waited_for_host;
 
@@ -89,6 +90,12 @@ impl Function {
         compare: impl Fn(&str, &str) -> Result<Ordering, OwnError> + Send + Sync + 'static,
     ) -> Result<Self> {
         Self::named("create_collation", Registration::collation(name, compare))
+    }
+
+    /// The same, whose code waits for another thread, and asks meanwhile whether its [statement ends](statement_ends). A
+    /// statement that ends has it fail with SQLITE_INTERRUPT, or, a comparison, with any error.
+    pub fn waiting(self) -> Self {
+        Self(self.0.waiting())
     }
 
     /// The same, whose code has this address and is called in this way. A database that has one of the same name, address and

@@ -15,6 +15,7 @@ use rusqlite::ffi;
 use super::Functions;
 use super::provided::register_regexp;
 use super::registration::{Key, Length, Registered};
+use super::user_code::Place;
 use crate::connection::open::switches::{may_read_again, read_schemas_again, trusts_schemas};
 use crate::connection::{EngineConnection, Listed, not_built_in};
 use flatwater_base::error::Result;
@@ -119,7 +120,7 @@ impl EngineConnection {
         let (now, changes) = self.functions.registered.now();
         let mut is_complete = true;
         let mut has_new = false;
-        let (sqlite, failure) = (self.sqlite.rusqlite(), &self.sqlite.hooks().failure);
+        let (sqlite, hooks) = (self.sqlite.rusqlite(), self.sqlite.hooks());
         let had = &mut self.functions.list;
         let mut at = 0;
         while at < had.len() {
@@ -136,7 +137,8 @@ impl EngineConnection {
             if had.iter().any(|other| Arc::ptr_eq(other, &one)) {
                 continue;
             }
-            if done((one.register)(sqlite, failure))? {
+            let place = Place { failure: &hooks.failure, ends: one.waits.then_some(&hooks.interrupts) };
+            if done((one.register)(sqlite, &place))? {
                 // SQLite has dropped what it had of the one before.
                 had.retain(|other| other.key != one.key);
                 has_new |= matches!(one.key, Key::Function(..));

@@ -11,7 +11,7 @@ pub(crate) mod provided;
 #[cfg(feature = "regexp")]
 mod regexp;
 pub(crate) mod registration;
-mod user_code;
+pub(crate) mod user_code;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -99,7 +99,14 @@ mod tests {
 
     fn named(name: &str) -> Registration {
         let key = Key::function(name, 1).unwrap();
-        Registration { key, is_pure: true, length: Length::Unknown, register: Box::new(|_, _| Ok(())), identity: None }
+        Registration {
+            key,
+            is_pure: true,
+            length: Length::Unknown,
+            register: Box::new(|_, _| Ok(())),
+            identity: None,
+            waits: false,
+        }
     }
 
     #[test]

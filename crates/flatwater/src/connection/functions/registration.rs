@@ -13,7 +13,7 @@ use flatwater_sqlite::Failure;
 use rusqlite::Connection;
 use rusqlite::functions::{Aggregate, Context, FunctionFlags, SqlFnOutput, WindowAggregate};
 
-use super::user_code::{OwnError, Shared, SharedCollation};
+use super::user_code::{OwnError, Place, Shared, SharedCollation};
 use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::thread::current::mark_closure;
 
@@ -58,8 +58,8 @@ fn checked(name: &str) -> Result<Box<str>> {
     }
 }
 
-/// Registers it on a connection, whose failure it notes if it cannot tell SQLite of its own.
-type Register = dyn Fn(&Connection, &Failure) -> rusqlite::Result<()> + Send + Sync;
+/// Registers it on a connection.
+type Register = dyn Fn(&Connection, &Place<'_>) -> rusqlite::Result<()> + Send + Sync;
 
 /// A function or a collation that is registered.
 pub(crate) struct Registration {
@@ -70,6 +70,8 @@ pub(crate) struct Registration {
     pub(super) register: Box<Register>,
     /// Two that have the same one do the same.
     pub(super) identity: Option<Identity>,
+    /// Its code waits for another thread, and asks meanwhile whether its statement is to end.
+    pub(super) waits: bool,
 }
 
 /// What is known of how long a function takes, and so where a statement that calls it may run.
@@ -94,8 +96,8 @@ impl Registration {
         T: SqlFnOutput + 'static,
     {
         let (key, flags, shared) = (Key::function(name, arguments)?, of_utf8(flags), Shared::new(name, function));
-        Self::checked(key, is_pure(flags), move |connection, name, failure| {
-            let shared = shared.on(failure);
+        Self::checked(key, is_pure(flags), move |connection, name, place| {
+            let shared = shared.on(place);
             connection.create_scalar_function(name, arguments, flags, move |context| shared.call(context))
         })
     }
@@ -131,8 +133,8 @@ impl Registration {
         T: SqlFnOutput + 'static,
     {
         let (key, flags, shared) = (Key::function(name, arguments)?, of_utf8(flags), Shared::new(name, aggregate));
-        Self::checked(key, is_pure(flags), move |connection, name, failure| {
-            connection.create_aggregate_function::<A, _, _, T>(name, arguments, flags, shared.on(failure))
+        Self::checked(key, is_pure(flags), move |connection, name, place| {
+            connection.create_aggregate_function::<A, _, _, T>(name, arguments, flags, shared.on(place))
         })
     }
 
@@ -143,8 +145,8 @@ impl Registration {
         T: SqlFnOutput + 'static,
     {
         let (key, flags, shared) = (Key::function(name, arguments)?, of_utf8(flags), Shared::new(name, window));
-        Self::checked(key, is_pure(flags), move |connection, name, failure| {
-            connection.create_window_function::<A, _, _, T>(name, arguments, flags, shared.on(failure))
+        Self::checked(key, is_pure(flags), move |connection, name, place| {
+            connection.create_window_function::<A, _, _, T>(name, arguments, flags, shared.on(place))
         })
     }
 
@@ -153,23 +155,30 @@ impl Registration {
         compare: impl Fn(&str, &str) -> Result<Ordering, OwnError> + Send + Sync + 'static,
     ) -> Result<Self> {
         let (key, shared) = (Key::collation(name)?, SharedCollation::new(name, compare));
-        Self::checked(key, true, move |connection, name, failure| shared.register(connection, name, failure))
+        Self::checked(key, true, move |connection, name, place| shared.register(connection, name, place))
     }
 
     /// Refuses what SQLite refuses, such as a number of arguments: it is registered on a connection of its own, to no file.
     fn checked(
         key: Key,
         is_pure: bool,
-        register: impl Fn(&Connection, &str, &Failure) -> rusqlite::Result<()> + Send + Sync + 'static,
+        register: impl Fn(&Connection, &str, &Place<'_>) -> rusqlite::Result<()> + Send + Sync + 'static,
     ) -> Result<Self> {
         let (Key::Function(name, _) | Key::Collation(name)) = key.clone();
         let said = name.clone();
-        let register = Box::new(move |connection: &Connection, failure: &Failure| register(connection, &name, failure));
-        register(&Connection::open_in_memory()?, &Failure::default()).map_err(|error| {
+        let register = Box::new(move |connection: &Connection, place: &Place<'_>| register(connection, &name, place));
+        let nowhere = Place { failure: &Failure::default(), ends: None };
+        register(&Connection::open_in_memory()?, &nowhere).map_err(|error| {
             Error::new(ErrorCode::InvalidFunction, format!("SQLite refuses to register {said}: {error}"))
                 .with_hint("the number of arguments is -1 for any")
         })?;
-        Ok(Self { key, is_pure, length: Length::Unknown, register, identity: None })
+        Ok(Self { key, is_pure, length: Length::Unknown, register, identity: None, waits: false })
+    }
+
+    /// The same, whose code waits for another thread.
+    #[must_use]
+    pub(crate) fn waiting(self) -> Self {
+        Self { waits: true, ..self }
     }
 
     /// The same, as its front end knows it.

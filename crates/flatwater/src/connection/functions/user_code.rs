@@ -4,18 +4,38 @@
 //! SQLite. Invariants: no panic is passed on: it is the error of the statement, which names the function or the collation; an
 //! error of the user's own is noted as the cause of that of the statement. Leaves out: registering it (`registration`).
 
+use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use flatwater_sqlite::{Cause, Failure};
+use flatwater_sqlite::{Cause, Ends, Failure, Interrupts};
 use rusqlite::functions::{Aggregate, Context, SqlFnOutput, WindowAggregate};
 use rusqlite::{Connection, Error, Result};
 
 use flatwater_base::error::cause::said;
 
+/// Runs code of the user's, which may ask whether its statement is to end.
+fn caught<T>(ends: Option<&Ends>, code: impl FnOnce() -> T) -> std::thread::Result<T> {
+    let Some(ends) = ends else { return catch_unwind(AssertUnwindSafe(code)) };
+    let before = ENDS.replace(Some(ends.clone()));
+    let result = catch_unwind(AssertUnwindSafe(code));
+    ENDS.set(before);
+    result
+}
+
 /// An error of the user's own.
 pub(super) type OwnError = Box<dyn std::error::Error + Send + Sync>;
+
+thread_local! {
+    /// What the function asks that this thread is in, if that waits.
+    static ENDS: RefCell<Option<Ends>> = const { RefCell::new(None) };
+}
+
+/// Returns true if the statement must end that has called the waiting function which runs on this thread.
+pub fn statement_ends() -> bool {
+    ENDS.with_borrow(|ends| ends.as_ref().is_some_and(Ends::is_over))
+}
 
 /// A function, and its name.
 pub(super) struct Shared<F>(Arc<(Box<str>, F)>);
@@ -31,22 +51,30 @@ impl<F> Shared<F> {
         Self(Arc::new((name.into(), function)))
     }
 
-    /// Returns the function for the connection that has these failures.
-    pub(super) fn on(&self, failure: &Failure) -> OnConnection<F> {
-        OnConnection { shared: self.clone(), failure: failure.clone() }
+    /// Returns the function for this connection.
+    pub(super) fn on(&self, place: &Place<'_>) -> OnConnection<F> {
+        OnConnection { shared: self.clone(), failure: place.failure.clone(), ends: place.ends.map(Interrupts::ends) }
     }
+}
+
+/// The connection on which a function is registered.
+pub(super) struct Place<'a> {
+    pub(super) failure: &'a Failure,
+    /// What ends its statements, for a function that waits.
+    pub(super) ends: Option<&'a Interrupts>,
 }
 
 /// A function on one connection.
 pub(super) struct OnConnection<F> {
     shared: Shared<F>,
     failure: Failure,
+    ends: Option<Ends>,
 }
 
 impl<F> OnConnection<F> {
     fn guarded<T>(&self, call: impl FnOnce(&F) -> Result<T>) -> Result<T> {
         let (name, function) = &*self.shared.0;
-        match catch_unwind(AssertUnwindSafe(|| call(function))) {
+        match caught(self.ends.as_ref(), || call(function)) {
             Ok(Err(Error::UserFunctionError(own))) => Err(self.explained(own)),
             Ok(result) => result,
             Err(panic) => {
@@ -114,27 +142,28 @@ impl<F: Fn(&str, &str) -> Result<Ordering, OwnError> + Send + Sync + 'static> Sh
         Self(Shared::new(name, compare))
     }
 
-    pub(super) fn register(&self, connection: &Connection, name: &str, failure: &Failure) -> Result<()> {
-        let (shared, failure) = (self.0.clone(), failure.clone());
-        connection.create_collation(name, move |one, other| compare(&shared, &failure, one, other))
+    pub(super) fn register(&self, connection: &Connection, name: &str, place: &Place<'_>) -> Result<()> {
+        let own = self.0.on(place);
+        connection.create_collation(name, move |one, other| own.compare(one, other))
     }
 }
 
-fn compare<F>(shared: &Shared<F>, failure: &Failure, one: &str, other: &str) -> Ordering
-where
-    F: Fn(&str, &str) -> Result<Ordering, OwnError>,
-{
-    let (name, compare) = &*shared.0;
-    if failure.is_noted() {
-        return one.cmp(other);
-    }
-    match catch_unwind(AssertUnwindSafe(|| compare(one, other))) {
-        Ok(Ok(order)) => return order,
-        Ok(Err(own)) => failure.note(own.to_string(), Cause(Some(own.into()))),
-        Err(panic) => {
-            let message = format!("the collation {name} panicked: {}", said(&*panic));
-            failure.note(message, Cause::default());
+impl<F: Fn(&str, &str) -> Result<Ordering, OwnError>> OnConnection<F> {
+    fn compare(&self, one: &str, other: &str) -> Ordering {
+        let (name, compare) = &*self.shared.0;
+        let failure = &self.failure;
+        if failure.is_noted() {
+            return one.cmp(other);
         }
+        match caught(self.ends.as_ref(), || compare(one, other)) {
+            Ok(Ok(order)) => return order,
+            Ok(Err(_)) if self.ends.as_ref().is_some_and(Ends::is_over) => failure.note_end(),
+            Ok(Err(own)) => failure.note(own.to_string(), Cause(Some(own.into()))),
+            Err(panic) => {
+                let message = format!("the collation {name} panicked: {}", said(&*panic));
+                failure.note(message, Cause::default());
+            }
+        }
+        one.cmp(other)
     }
-    one.cmp(other)
 }

@@ -8,5 +8,6 @@ mod provided;
 mod registered;
 mod short;
 mod timed;
+mod waiting;
 #[cfg(not(feature = "regexp"))]
 mod without_regexp;
