@@ -24,6 +24,14 @@ export {
   type CheckpointMode,
   type ExportOptions,
 } from "./handles/database.js";
+export type {
+  AggregateOptions,
+  DefineFunctions,
+  FunctionArgument,
+  FunctionOptions,
+  FunctionResult,
+  Functions,
+} from "./functions/types.js";
 export { FlatwaterError, type Constraint, type ErrorKind } from "./native/errors.js";
 export { Live, type Change, type LiveOptions, type LiveStatement } from "./handles/live.js";
 export type { Migrations, Options, Tuning } from "./handles/options.js";

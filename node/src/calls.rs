@@ -15,6 +15,7 @@ use flatwater_remote::is_address;
 use crate::capi::function::Call;
 use crate::capi::value::{Env, Result, Value};
 use crate::failure::Failure;
+use crate::functions::called;
 use crate::handles::Handle;
 use crate::host::Host;
 use crate::options;
@@ -167,7 +168,7 @@ fn is_inside(host: &Host, database: usize, place: f64, has_connection: bool) -> 
     }
 }
 
-/// `open(path, options)`
+/// `open(path, options, functions)`
 pub(crate) fn open<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (env, host) = (call.env, call.host);
     let path = call.text::<0>()?;
@@ -184,8 +185,18 @@ pub(crate) fn open<'e>(call: &Call<'e, Host>) -> Answer<'e> {
         };
     }
     match options::of(env, &path, call.argument::<1>()) {
-        Ok(options) => host.call(env, options.open().into()),
+        Ok(options) => match functions_of(host, call.number::<2>()) {
+            Ok(functions) => host.call(env, bindings::open_with(options, functions)),
+            Err(error) => host.failed(env, error),
+        },
         Err(failure) => host.failed(env, failure),
+    }
+}
+
+fn functions_of(host: &Host, number: Result<f64>) -> flatwater::Result<Vec<bindings::functions::Function>> {
+    match number.ok().and_then(|number| host.handles.get(number)).as_deref() {
+        Some(Handle::Functions(module)) => called::functions(module),
+        _ => Ok(Vec::new()),
     }
 }
 

@@ -12,6 +12,7 @@ use flatwater::{Constraint, Error, ErrorCode};
 use flatwater_bridge::{Language, hint, spelled};
 
 use crate::capi::value::{Env, Result, Value};
+use crate::functions::threw::Threw;
 
 pub(crate) enum Failure {
     Engine(Error),
@@ -118,6 +119,9 @@ impl Failure {
                 number("errcode", error.sqlite_code().map(f64::from))?;
                 number("offset", error.offset().map(|offset| offset as f64))?;
                 env.set(fields, "retryable", env.boolean(error.is_retryable())?)?;
+                if let Some(thrown) = Threw::thrown_in(error) {
+                    env.set(fields, "thrown", env.buffer(thrown)?)?;
+                }
                 if let Some(cause) = error.source().and_then(|source| source.downcast_ref::<io::Error>()) {
                     env.set(fields, "cause", system_error(env, cause)?)?;
                 }

@@ -17,6 +17,7 @@ use flatwater::live::{Change, Live, LiveRows};
 use flatwater::{Connection, Params, Rows, Snapshot, Transaction};
 use flatwater_bridge::{Opened, Tokens};
 
+use crate::functions::modules::Module;
 use crate::lines::Spot;
 use crate::reading_as::Meanings;
 
@@ -51,6 +52,8 @@ pub(crate) enum Handle {
     Changes(Live<Change>),
     /// What columns mean.
     Types(Arc<Meanings>),
+    /// A module of functions, until the database that is being opened has them.
+    Functions(Arc<Module>),
     /// What `executeMany` and `batch` are given, with their place in the line, unless they take it when they have all.
     Many(Box<Many>),
 }

@@ -15,6 +15,7 @@ use crate::capi::wake::Wake;
 use crate::codes::{DONE, YIELDS};
 use crate::events::Events;
 use crate::failure::Failure;
+use crate::functions::serves::Serves;
 use crate::handles::{Handles, token};
 use crate::lines::{Lines, Spot};
 use crate::reading_as::ReadAs;
@@ -22,6 +23,10 @@ use crate::schemas::Schemas;
 use crate::waiting::{Source, Step, Waiting};
 
 pub(crate) struct Host {
+    /// Dropped first: what waits for this environment does not wait for it to end.
+    pub(crate) serves: Serves,
+    /// Rung when no database uses one of the modules of functions that this environment serves.
+    pub(crate) unused: Wake,
     inbox: Arc<Inbox>,
     mailbox: Arc<dyn Mailbox>,
     pub(crate) wake: Wake,
@@ -44,6 +49,8 @@ impl Host {
         let bell = wake.clone();
         let inbox = Inbox::new(move || bell.ring());
         Self {
+            serves: Serves::default(),
+            unused: Wake::default(),
             mailbox: inbox.clone(),
             inbox,
             wake,

@@ -11,6 +11,7 @@ mod care;
 mod codes;
 mod events;
 mod failure;
+mod functions;
 mod handles;
 mod host;
 mod lines;
@@ -28,6 +29,7 @@ mod texts;
 mod waiting;
 
 use capi::function::{Function, register};
+use functions::serve;
 use host::Host;
 
 const FUNCTIONS: &[Function<Host>] = &[
@@ -51,6 +53,11 @@ const FUNCTIONS: &[Function<Host>] = &[
     Function { name: "openBlob", run: blobs::open },
     Function { name: "readBlob", run: blobs::read },
     Function { name: "writeBlob", run: blobs::write },
+    Function { name: "functionsOf", run: serve::functions_of },
+    Function { name: "usedModule", run: serve::used_module },
+    Function { name: "serveFunctions", run: serve::serve_functions },
+    Function { name: "serve", run: serve::serve },
+    Function { name: "threw", run: serve::threw },
     Function { name: "open", run: calls::open },
     Function { name: "close", run: calls::close },
     Function { name: "run", run: calls::run },

@@ -18,6 +18,36 @@ fn is_integer(number: f64) -> bool {
     number.fract() == 0.0 && number.abs() <= SAFE && (number != 0.0 || number.is_sign_positive())
 }
 
+/// True for an integer that is exact as a number of JavaScript.
+pub(crate) fn is_safe(integer: i64) -> bool {
+    integer.unsigned_abs() <= SAFE as u64
+}
+
+/// Returns the result of a function as SQLite has it: what may be a parameter. Undefined is NULL.
+pub(crate) fn result<'e>(env: Env<'e>, value: Value<'e>) -> Result<SqlValue, &'static str> {
+    if env.kind(value) == Kind::Undefined {
+        return Ok(SqlValue::Null);
+    }
+    let mut owned = SqlValue::Null;
+    let bound = bind(env, value, false, &mut |value| {
+        owned = owned_of(value);
+        Ok(())
+    });
+    match bound {
+        Ok(()) => Ok(owned),
+        Err(Refused::Value(what, _)) => Err(what),
+        Err(Refused::Failure(_)) => Err("it could not be read"),
+    }
+}
+
+fn owned_of(value: ToSqlOutput<'_>) -> SqlValue {
+    match value {
+        ToSqlOutput::Owned(value) => value,
+        ToSqlOutput::Borrowed(value) => value.try_into().unwrap_or(SqlValue::Null),
+        _ => SqlValue::Null,
+    }
+}
+
 /// The form in which a number is stored that is not NaN.
 pub(crate) fn number(number: f64) -> ValueRef<'static> {
     if is_integer(number) { ValueRef::Integer(number as i64) } else { ValueRef::Real(number) }
@@ -64,11 +94,7 @@ fn named<'e>(env: Env<'e>, given: Value<'e>, has_types: bool) -> Result<Params, 
         let value = env.property(given, &name).map_err(|_| unreadable())?;
         let mut owned = SqlValue::Null;
         let bound = bind(env, value, has_types, &mut |value| {
-            owned = match value {
-                ToSqlOutput::Owned(value) => value,
-                ToSqlOutput::Borrowed(value) => value.try_into().unwrap_or(SqlValue::Null),
-                _ => SqlValue::Null,
-            };
+            owned = owned_of(value);
             Ok(())
         });
         bound.map_err(|refused| refused.at(&format!("parameter {name:?}")))?;

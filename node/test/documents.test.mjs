@@ -17,7 +17,7 @@ const WITHOUT_NODE = [
     "from-aiosqlite.md",
     "from-sqlite3.md",
   ],
-  ...["encryption.md", "functions.md", "libsql.md", "rqlite.md", "scaling.md"],
+  ...["encryption.md", "libsql.md", "rqlite.md", "scaling.md"],
 ];
 
 const USERS = "CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT UNIQUE);";

@@ -20,6 +20,7 @@ import {
   switchOf,
 } from "../calls/given.js";
 import { STORED, typesOf, type ReadAs } from "../calls/types.js";
+import { functionsOf } from "../functions/module.js";
 import { native, type Answer } from "../native/addon.js";
 import { FlatwaterError, misuse, whole } from "../native/errors.js";
 import { place } from "../native/flow.js";
@@ -309,7 +310,14 @@ export async function open(path: string | URL, options: Options = {}): Promise<D
     types: typesOf(types, STORED, false),
     rows: formOf({ rows: form }),
   };
-  const handle = await settle(native.open(whole(file, "the path"), isObject ? others : options), number);
+  whole(file, "the path");
+  const functions = others.functions === undefined ? -1 : await functionsOf(others.functions);
+  let handle: number;
+  try {
+    handle = await settle(native.open(file, isObject ? others : options, functions), number);
+  } finally {
+    native.release(functions);
+  }
   const server = native.name(handle);
   const database = new Database(handle, readAs, server ?? file, server !== undefined);
   if (server !== undefined) {

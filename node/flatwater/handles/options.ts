@@ -32,6 +32,11 @@ export interface Options {
   durability?: "normal" | "full";
   /** Check foreign keys. Default true. */
   foreignKeys?: boolean;
+  /**
+   * A module of functions and collations, which run in a worker thread of their own: its default export is called with what
+   * defines them ([`Functions`]). They belong to the open file, and are there when the migrations run.
+   */
+  functions?: URL | string;
   /** What integers become. Default `number`. */
   integers?: Integers;
   /** The key of an encrypted file. The package is built without encryption, and refuses it. */

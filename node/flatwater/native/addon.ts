@@ -34,6 +34,8 @@ export interface Fields {
   hint?: string;
   applied?: "no" | "yes" | "unknown";
   retryable?: boolean;
+  /** What a function of the program has thrown, as bytes. */
+  thrown?: Uint8Array;
   /** An error of the operating system. */
   cause?: { message: string; errno?: number; code?: string };
 }
@@ -59,7 +61,12 @@ export interface Native {
   openBlob(target: number, table: string, column: string, rowid: bigint, timeout: number, place: number): Answer;
   readBlob(blob: number, position: number, bytes: number, timeout: number, place: number): Answer;
   writeBlob(blob: number, position: number, bytes: unknown, timeout: number, place: number): Answer;
-  open(path: string, options: unknown): Answer;
+  functionsOf(url: string, unused: () => void): Answer;
+  usedModule(url: string): number;
+  serveFunctions(url: string, definitions: unknown[], woken: () => void): Answer;
+  serve(call: (method: number, at: number, instance: number, ...args: unknown[]) => unknown): void;
+  threw(said: string, thrown: Uint8Array | undefined): void;
+  open(path: string, options: unknown, functions: number): Answer;
   close(database: number, place: number): Answer;
   closeAll(wait: number): Answer;
   run(

@@ -6,6 +6,7 @@
 
 import { getSystemErrorName } from "node:util";
 import type { Constraint, Fields } from "./addon.js";
+import { fromBytes } from "./thrown.js";
 
 export type { Constraint } from "./addon.js";
 
@@ -29,7 +30,8 @@ export type ErrorKind =
   | "expired"
   | "commit_unknown";
 
-/** The error of a call. The message ends with what to do, if that is known; `cause` is the error of the operating system, if it was one. */
+/** The error of a call. The message ends with what to do, if that is known; `cause` is what a function of the program
+ * has thrown, or the error of the operating system. */
 export class FlatwaterError extends Error {
   /** SQLite's result code by name, such as `SQLITE_CONSTRAINT_UNIQUE`; otherwise one of the page "Error codes", such as
    * `FLATWATER_RETURNS_ROWS`. */
@@ -69,8 +71,11 @@ export class FlatwaterError extends Error {
   }
 }
 
-/** The error of the operating system that is the cause, as Node's own calls have it. */
-function causeOf({ cause }: Fields): ErrorOptions | undefined {
+/** What a function has thrown, or the error of the operating system, as Node's own calls have it. */
+function causeOf({ cause, thrown }: Fields): ErrorOptions | undefined {
+  if (thrown !== undefined) {
+    return { cause: fromBytes(thrown) };
+  }
   if (cause === undefined) {
     return undefined;
   }

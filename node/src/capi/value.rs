@@ -16,8 +16,9 @@ pub(crate) struct Env<'e> {
     pub(super) of: PhantomData<&'e ()>,
 }
 
-/// A value of JavaScript.
+/// A value of JavaScript. A slice of them is one of Node's.
 #[derive(Clone, Copy)]
+#[repr(transparent)]
 pub(crate) struct Value<'e> {
     pub(super) raw: sys::napi_value,
     pub(super) of: PhantomData<&'e ()>,
@@ -73,6 +74,21 @@ impl<'e> Env<'e> {
 
     pub(crate) fn number(self, number: f64) -> Result<Value<'e>> {
         self.value(made!(self, napi_create_double(number) -> ptr::null_mut()))
+    }
+
+    pub(crate) fn big(self, number: i64) -> Result<Value<'e>> {
+        self.value(made!(self, napi_create_bigint_int64(number) -> ptr::null_mut()))
+    }
+
+    /// Calls a function, which runs code of JavaScript. What it throws is dropped.
+    pub(crate) fn call(self, function: Value<'e>, arguments: &[Value<'e>]) -> Result<Value<'e>> {
+        let this = self.undefined()?;
+        let (count, arguments) = (arguments.len(), arguments.as_ptr().cast::<sys::napi_value>());
+        let called = made!(self, napi_call_function(this.raw, function.raw, count, arguments) -> ptr::null_mut());
+        if called.is_err() {
+            let _ = made!(self, napi_get_and_clear_last_exception() -> ptr::null_mut());
+        }
+        self.value(called)
     }
 
     pub(crate) fn ascii(self, text: &[u8]) -> Result<Value<'e>> {

@@ -54,6 +54,16 @@ impl Wake {
         Ok(())
     }
 
+    /// True from its beginning to the end of the environment.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.lock().0.is_some()
+    }
+
+    /// True for two that wake one loop in one way.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Wakes the loop. Does not block.
     pub(crate) fn ring(&self) {
         if let Some(function) = self.lock().0 {

@@ -48,6 +48,7 @@ const VERBS = {
   write_blob: ["position", "value"],
   await: [],
   drop: [],
+  create: ["as"],
   write_file: [],
 };
 const MAKE = new Set(["open", "snapshot", "prepare", "begin", "connection", "stream", "serialize", "open_blob"]);
@@ -56,6 +57,15 @@ const camel = (name) => name.replaceAll(/_(.)/g, (_, letter) => letter.toUpperCa
 
 /** The program's own error. */
 class Raised extends Error {}
+
+/** What the steps create, as the module of functions has it: that is there from the beginning, where a scenario does not mind. */
+function functionsOf(steps) {
+  const url = new URL("./functions.mjs", import.meta.url);
+  for (const step of steps.filter((step) => "create" in step)) {
+    url.searchParams.append(step.create, step.as ?? step.create);
+  }
+  return url.search === "" ? undefined : url;
+}
 
 export class Program {
   handles = new Map();
@@ -72,6 +82,7 @@ export class Program {
     const { steps } = scenario;
     const first = steps.find((step) => !("write_file" in step)) ?? {};
     if (!("open" in first)) {
+      this.functions = functionsOf(steps);
       this.keep("db", await this.open(undefined, scenario.options));
     }
     try {
@@ -107,6 +118,8 @@ export class Program {
     switch (verb) {
       case "raise":
         throw new Raised(of);
+      case "create":
+        return assert.ok(!("error" in step), "a module of functions creates nothing later");
       case "write_file":
         return writeFileSync(this.path, value(of));
       case "drop":
@@ -232,7 +245,7 @@ export class Program {
   }
 
   open(path = "{path}", given = {}) {
-    const options = { integers: "auto" };
+    const options = { integers: "auto", functions: this.functions };
     for (const [name, option] of Object.entries(given)) {
       if (name === "attach") {
         options.attach = Object.fromEntries(Object.entries(option).map(([name, path]) => [name, this.named(path)]));
