@@ -189,6 +189,12 @@ impl Bench {
         }
     }
 
+    /// How many calls ran on their callers' threads.
+    fn runs_here(&self) -> u64 {
+        let inline = self.db.stats().inline;
+        inline.reads + inline.writes
+    }
+
     fn close(self) {
         drop(self.own);
         self.db.close().wait().unwrap();
@@ -237,10 +243,11 @@ const PLACES: [Place; 16] = [
     Place::Live,
 ];
 
-/// How often callers' threads may have waited since `began`: three times, and again each time that it was tried anew, which is
-/// once in a second at most.
-fn allowed(began: Instant) -> u64 {
-    3 * (1 + began.elapsed().as_secs())
+/// How often callers' threads may have waited since `began`: three slow runs turn inline runs off, and one more may not count, of
+/// which the reads that are timed took less than half; and again each time that it was tried anew, which is once in a second at
+/// most. A text whose run was slow is held back alone, before that, so slow runs may be less than a tenth of all `runs` here.
+fn allowed(began: Instant, runs: u64) -> u64 {
+    4 * (1 + began.elapsed().as_secs()) + runs / 10
 }
 
 #[test]
@@ -251,9 +258,11 @@ fn a_place_whose_reads_are_slow_stops_running_on_its_callers_threads() {
         bench.know(place);
         bench.is_slow.set(true);
         let began = Instant::now();
+        let before = bench.runs_here();
         let waited = (0..TRIES).filter(|number| bench.runs(place, 100 + number)).count() as u64;
         assert!(waited > 0, "{place:?}: none was tried on this thread");
-        assert!(waited <= allowed(began), "{place:?}: {waited} of {TRIES} waited");
+        let runs = bench.runs_here() - before;
+        assert!(waited <= allowed(began, runs), "{place:?}: {waited} of {TRIES} waited, in {runs} runs");
         bench.close();
     }
 }
@@ -268,6 +277,6 @@ fn what_one_place_finds_holds_in_all_of_them() {
     assert!(waited > 0, "none was tried on this thread");
     let waits: Vec<_> = PLACES.into_iter().filter(|place| bench.runs(*place, 200)).collect();
     waited += waits.len() as u64;
-    assert!(waited <= allowed(began), "{waits:?} waited, {waited} in all");
+    assert!(waited <= allowed(began, 0), "{waits:?} waited, {waited} in all");
     bench.close();
 }

@@ -420,7 +420,7 @@ fn after_a_restart(path: &Path) -> i64 {
 
 #[test]
 fn what_became_of_a_failed_write_is_found_out_by_the_writers_thread_before_anybody_writes() {
-    // The second is so late that a page which SQLite reads to roll back is refused.
+    // The second is so late that a page which SQLite reads to roll back is read after the time of the run.
     for delay in [Duration::ZERO, Duration::from_millis(20)] {
         let bench = Bench::new(|options| options.tuning(|t| t.inline(limits(Duration::from_millis(10)))));
         let (mut x, mut rows, mut failed) = (10_000, 600, 0);
