@@ -46,7 +46,7 @@ pub(crate) fn run<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (env, host) = (call.env, call.host);
     let (operation, number) = (call.number::<0>()? as u32, call.number::<1>()?);
     let (timeout, place) = (call.number::<4>()?, call.number::<5>()?);
-    let read_as = ReadAs::new(host, call.number::<6>()?, call.number::<7>()?);
+    let read_as = ReadAs::new(&host.handles, call.number::<6>()?, call.number::<7>()?);
     let params = match params::of(env, call.argument::<3>(), read_as.has_types()) {
         Ok(params) => params,
         Err(failure) => {
@@ -313,5 +313,8 @@ pub(crate) fn next<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     {
         live.set_inside_body();
     }
-    host.begin(env, Waiting::new(Source::Next(number), ReadAs::new(host, call.number::<1>()?, call.number::<3>()?)))
+    host.begin(
+        env,
+        Waiting::new(Source::Next(number), ReadAs::new(&host.handles, call.number::<1>()?, call.number::<3>()?)),
+    )
 }

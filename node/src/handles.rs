@@ -19,7 +19,7 @@ use flatwater_bridge::{Opened, Tokens};
 
 use crate::functions::modules::Module;
 use crate::lines::Spot;
-use crate::reading_as::Meanings;
+use crate::schemas::Meanings;
 
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum Handle {

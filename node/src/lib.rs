@@ -75,7 +75,7 @@ const FUNCTIONS: &[Function<Host>] = &[
     Function { name: "export", run: care::export },
     Function { name: "checkSql", run: care::check_sql },
     Function { name: "problems", run: care::problems },
-    Function { name: "types", run: reading_as::types },
+    Function { name: "types", run: reading::types },
     Function { name: "batches", run: calls::batches },
     Function { name: "live", run: calls::live },
     Function { name: "next", run: calls::next },

@@ -121,7 +121,8 @@ pub(crate) fn run<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     };
     let mut made = timed(made, call.number::<1>()?);
     set_place(host, made.unbegun(), call.number::<2>()?);
-    let waiting = Waiting::new(Source::Call(made), ReadAs::new(host, call.number::<3>()?, call.number::<4>()?));
+    let waiting =
+        Waiting::new(Source::Call(made), ReadAs::new(&host.handles, call.number::<3>()?, call.number::<4>()?));
     match spot {
         Some(spot) => host.begin_in_line(env, waiting, spot),
         None => host.begin(env, waiting),

@@ -2,12 +2,18 @@
 //!
 //! Owns: the arguments of each. Runs on the loop's thread. Leaves out: what an answer looks like (`answers`).
 
+use std::sync::Arc;
+
+use flatwater::ErrorCode;
 use flatwater::bindings::loop_had_turn;
-use flatwater_bridge::unknown;
+use flatwater_bridge::{Types, unknown};
 
 use crate::capi::function::Call;
 use crate::capi::value::{Result, Value};
+use crate::failure::Failure;
+use crate::handles::Handle;
 use crate::host::Host;
+use crate::schemas::Meanings;
 
 type Answer<'e> = Result<Value<'e>>;
 
@@ -87,4 +93,24 @@ pub(crate) fn bytes<'e>(call: &Call<'e, Host>) -> Answer<'e> {
 pub(crate) fn unknown_name<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (what, name, known) = (call.text::<0>()?, call.text::<1>()?, call.env.texts(call.argument::<2>())?);
     call.env.text(&unknown(&what, &name, known.iter().map(String::as_str)))
+}
+
+/// `types(pairs, around)`: what columns mean that are named, each with a word, before those of `around`; the declared types of others
+/// count. The number of it.
+pub(crate) fn types<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    let (env, host) = (call.env, call.host);
+    let mut asked = Types::default();
+    for pair in env.texts(call.argument::<0>())?.chunks_exact(2) {
+        if let Err(wrong) = asked.name(&pair[0], &pair[1]) {
+            return host.failed(env, Failure::refused(ErrorCode::InvalidOption, wrong, None));
+        }
+    }
+    let around = match host.handles.get(call.number::<1>()?).as_deref() {
+        Some(Handle::Types(around)) => Some(Arc::clone(around)),
+        _ => None,
+    };
+    let is_of_call = env.as_bool(call.argument::<2>())?;
+    let types = around.map_or_else(|| asked.clone(), |around| asked.clone().or(&around.types));
+    let meanings = Meanings { types, asked: is_of_call.then_some(asked) };
+    env.number(host.handles.add(Handle::Types(Arc::new(meanings))))
 }

@@ -1,34 +1,16 @@
 //! How the values of results become JavaScript's: what integers become, and what columns mean.
 //!
-//! Owns: taking both as JavaScript gives them. Runs on the loop's thread. Invariant: what a call was given holds for all of its result.
+//! Owns: what a call says of both. Runs on the loop's thread. Invariant: what a call was given holds for all of its result.
 //! Leaves out: what types mean, and reading a value (`flatwater-bridge`).
 
 use std::sync::Arc;
 
 use flatwater::{ErrorCode, Rows};
-use flatwater_bridge::{Integers, Meaning, Types};
+use flatwater_bridge::{Integers, Meaning};
 
-use crate::capi::function::Call;
-use crate::capi::value::{Result, Value};
 use crate::failure::Failure;
-use crate::handles::Handle;
-use crate::host::Host;
-use crate::schemas::Schemas;
-
-/// What columns mean: of a call before what the database says.
-pub(crate) struct Meanings {
-    types: Types,
-    /// Those that the call named, each of which a column must have.
-    asked: Option<Types>,
-}
-
-impl Meanings {
-    fn of(&self, rows: &Rows) -> Vec<Option<Meaning>> {
-        let meaning = |at| rows.column(at).ok().and_then(|column| self.types.of(column));
-        let all: Vec<_> = (0..rows.columns().len()).map(meaning).collect();
-        if all.iter().any(Option::is_some) { all } else { Vec::new() }
-    }
-}
+use crate::handles::{Handle, Handles};
+use crate::schemas::{Meanings, Schemas};
 
 /// How a result is read.
 #[derive(Clone, Default)]
@@ -41,13 +23,13 @@ pub(crate) struct ReadAs {
 
 impl ReadAs {
     /// `types` is the number of what `types()` made; negative for values as they are stored.
-    pub(crate) fn new(host: &Host, integers: f64, types: f64) -> Self {
+    pub(crate) fn new(handles: &Handles, integers: f64, types: f64) -> Self {
         let integers = match integers as i32 {
             1 => Integers::Auto,
             2 => Integers::Big,
             _ => Integers::Exact,
         };
-        let types = match host.handles.get(types).as_deref() {
+        let types = match handles.get(types).as_deref() {
             Some(Handle::Types(types)) => Some(Arc::clone(types)),
             _ => None,
         };
@@ -72,24 +54,4 @@ impl ReadAs {
         }
         Ok(schemas.meanings(rows, types, || types.of(rows)))
     }
-}
-
-/// `types(pairs, around)`: what columns mean that are named, each with a word, before those of `around`; the declared types of others
-/// count. The number of it.
-pub(crate) fn types<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
-    let (env, host) = (call.env, call.host);
-    let mut asked = Types::default();
-    for pair in env.texts(call.argument::<0>())?.chunks_exact(2) {
-        if let Err(wrong) = asked.name(&pair[0], &pair[1]) {
-            return host.failed(env, Failure::refused(ErrorCode::InvalidOption, wrong, None));
-        }
-    }
-    let around = match host.handles.get(call.number::<1>()?).as_deref() {
-        Some(Handle::Types(around)) => Some(Arc::clone(around)),
-        _ => None,
-    };
-    let is_of_call = env.as_bool(call.argument::<2>())?;
-    let types = around.map_or_else(|| asked.clone(), |around| asked.clone().or(&around.types));
-    let meanings = Meanings { types, asked: is_of_call.then_some(asked) };
-    env.number(host.handles.add(Handle::Types(Arc::new(meanings))))
 }

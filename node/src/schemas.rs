@@ -1,15 +1,28 @@
 //! The columns of results, by number.
 //!
-//! Owns: the numbers by which JavaScript knows what it made for a schema. Runs on the loop's thread. Invariants: a number is of one
+//! Owns: the numbers by which JavaScript knows what it made for a schema, and what the columns of the last one mean. Runs on the loop's thread. Invariants: a number is of one
 //! schema, and never given again; so many schemas are kept as programs have statements. Leaves out: what is made of one.
 
 use std::sync::Arc;
 
 use flatwater::Rows;
 use flatwater::bindings::Schema;
-use flatwater_bridge::Meaning;
+use flatwater_bridge::{Meaning, Types};
 
-use crate::reading_as::Meanings;
+/// What columns mean: of a call before what the database says.
+pub(crate) struct Meanings {
+    pub(crate) types: Types,
+    /// Those that the call named, each of which a column must have.
+    pub(crate) asked: Option<Types>,
+}
+
+impl Meanings {
+    pub(crate) fn of(&self, rows: &Rows) -> Vec<Option<Meaning>> {
+        let meaning = |at| rows.column(at).ok().and_then(|column| self.types.of(column));
+        let all: Vec<_> = (0..rows.columns().len()).map(meaning).collect();
+        if all.iter().any(Option::is_some) { all } else { Vec::new() }
+    }
+}
 
 /// The numbers of the schemas of results, by which JavaScript knows what it made of one.
 #[derive(Default)]
