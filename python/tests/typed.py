@@ -107,7 +107,7 @@ async def awaited() -> None:
         db.add_statement_listener(lambda query: print(query.sql, query.total))
         db.add_statement_listener(lambda: None)  # type: ignore[arg-type, misc] # pyright: ignore[reportArgumentType]
         db.fetchall()  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
-    db = await flatwater.connect("app.db", attach={"other": "other.db"}, tuning={"journal": "keep", "queue": 100})
+    db = await flatwater.connect("app.db", attach={"other": "other.db"}, journal="keep", tuning={"queue": 100})
     tuning: flatwater.Tuning = {"live_poll": datetime.timedelta(seconds=1), "leases": False}
     await flatwater.connect("app.db", tuning=tuning)
     await flatwater.connect("app.db", busy_timeuot=1)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]

@@ -42,6 +42,11 @@ pub const OPTIONS: &[(&str, Set)] = &[
         _ => Err("names, each with the path of a file"),
     }),
     ("busy_timeout", |options, given| Ok(options.busy_timeout(seconds(&given)?))),
+    ("checkpoint", |options, given| match given {
+        Given::Text(text) if text == "managed" => Ok(options.checkpoint(Checkpoint::default())),
+        Given::Text(text) if text == "external" => Ok(options.checkpoint(Checkpoint::External)),
+        _ => Err("\"managed\" or \"external\""),
+    }),
     ("close_wait", |options, given| Ok(options.close_wait(seconds(&given)?))),
     ("create", |options, given| Ok(options.create(switch(&given)?))),
     ("deserialize", |options, given| match given {
@@ -55,13 +60,23 @@ pub const OPTIONS: &[(&str, Set)] = &[
         _ => Err("\"normal\" or \"full\""),
     }),
     ("foreign_keys", |options, given| Ok(options.foreign_keys(switch(&given)?))),
+    ("journal", |options, given| match given {
+        Given::Text(text) if text == "wal" => Ok(options.journal(Journal::Wal)),
+        Given::Text(text) if text == "keep" => Ok(options.journal(Journal::Keep)),
+        _ => Err("\"wal\" or \"keep\""),
+    }),
     ("on_open", |options, given| match given {
         Given::Text(sql) => Ok(options.on_open(sql)),
         Given::Texts(all) => Ok(all.into_iter().fold(options, |options, sql| options.on_open(sql))),
         _ => Err("SQL, or a list of SQL texts"),
     }),
+    ("optimize_every", |options, given| match given {
+        Given::Bool(false) => Ok(options.optimize_every(None)),
+        given => Ok(options.optimize_every(seconds(&given)?)),
+    }),
     ("read_only", |options, given| Ok(options.read_only(switch(&given)?))),
     ("readers", |options, given| Ok(options.readers(count(&given)?))),
+    ("slow_statement", |options, given| Ok(options.slow_statement(seconds(&given)?))),
     ("timeout", |options, given| Ok(options.timeout(seconds(&given)?))),
     ("transaction_idle", |options, given| Ok(options.transaction_idle(seconds(&given)?))),
     ("untrusted", |options, given| Ok(if switch(&given)? { options.untrusted() } else { options })),
@@ -82,11 +97,6 @@ pub const TUNING: &[(&str, Set)] = &[
         Given::Text(text) if text == "incremental" => Ok(options.tuning(|t| t.auto_vacuum(AutoVacuum::Incremental))),
         _ => Err("\"none\", \"full\" or \"incremental\""),
     }),
-    ("checkpoint", |options, given| match given {
-        Given::Text(text) if text == "managed" => Ok(options.tuning(|t| t.checkpoint(Checkpoint::default()))),
-        Given::Text(text) if text == "external" => Ok(options.tuning(|t| t.checkpoint(Checkpoint::External))),
-        _ => Err("\"managed\" or \"external\""),
-    }),
     ("extra_readers", |options, given| count(&given).map(|value| options.tuning(|t| t.extra_readers(value)))),
     ("fairness", |options, given| match given {
         Given::Text(text) if text == "auto" => Ok(options.tuning(|t| t.fairness(Fairness::Auto))),
@@ -101,16 +111,10 @@ pub const TUNING: &[(&str, Set)] = &[
         true => Ok(options.tuning(|t| t.inline(Inline::default()))),
         false => Ok(options.tuning(|t| t.inline(Inline::Never))),
     }),
-    ("journal", |options, given| match given {
-        Given::Text(text) if text == "wal" => Ok(options.tuning(|t| t.journal(Journal::Wal))),
-        Given::Text(text) if text == "keep" => Ok(options.tuning(|t| t.journal(Journal::Keep))),
-        _ => Err("\"wal\" or \"keep\""),
-    }),
     ("leases", |options, given| switch(&given).map(|value| options.tuning(|t| t.leases(value)))),
     ("live_poll", |options, given| seconds(&given).map(|value| options.tuning(|t| t.live_poll(value)))),
     ("memory_limit", |options, given| count(&given).map(|value| options.tuning(|t| t.memory_limit(value)))),
     ("mmap_bytes", |options, given| count(&given).map(|value| options.tuning(|t| t.mmap_bytes(value)))),
-    ("optimize_every", |options, given| seconds(&given).map(|value| options.tuning(|t| t.optimize_every(value)))),
     ("page_size", |options, given| {
         count(&given).map(|bytes| options.tuning(|t| t.page_size(u32::try_from(bytes).unwrap_or(u32::MAX))))
     }),
@@ -118,7 +122,6 @@ pub const TUNING: &[(&str, Set)] = &[
     ("read_limit", |options, given| seconds(&given).map(|value| options.tuning(|t| t.read_limit(value)))),
     ("reader_cache_bytes", |options, given| count(&given).map(|value| options.tuning(|t| t.reader_cache_bytes(value)))),
     ("result_limit", |options, given| count(&given).map(|value| options.tuning(|t| t.result_limit(value)))),
-    ("slow_statement", |options, given| seconds(&given).map(|value| options.tuning(|t| t.slow_statement(value)))),
     ("snapshot_age", |options, given| seconds(&given).map(|value| options.tuning(|t| t.snapshot_age(value)))),
     ("spill_bytes", |options, given| count(&given).map(|value| options.tuning(|t| t.spill_bytes(value)))),
     ("statement_cache", |options, given| count(&given).map(|value| options.tuning(|t| t.statement_cache(value)))),
@@ -140,7 +143,7 @@ pub const TUNING: &[(&str, Set)] = &[
         let limit_bytes = count(&given)? as u64;
         let hard_limit_bytes = CheckpointLimits::default().hard_limit_bytes.max(limit_bytes.saturating_mul(8));
         let limits = CheckpointLimits::default().limit_bytes(limit_bytes).hard_limit_bytes(hard_limit_bytes);
-        Ok(options.tuning(|t| t.checkpoint(Checkpoint::Managed(limits))))
+        Ok(options.checkpoint(Checkpoint::Managed(limits)))
     }),
     ("writer_cache_bytes", |options, given| count(&given).map(|value| options.tuning(|t| t.writer_cache_bytes(value)))),
 ];
@@ -208,6 +211,10 @@ mod tests {
             ("durability", Given::Text("full".into()), plain().durability(Durability::Full)),
             ("fairness", Given::Text("off".into()), plain().tuning(|t| t.fairness(Fairness::Off))),
             ("deserialize", Given::Bytes(vec![1, 2]), plain().deserialize(vec![1, 2])),
+            ("optimize_every", Given::Bool(false), plain().optimize_every(None)),
+            ("optimize_every", Given::Integer(60), plain().optimize_every(Duration::from_secs(60))),
+            ("slow_statement", Given::Real(0.25), plain().slow_statement(Duration::from_millis(250))),
+            ("checkpoint", Given::Text("external".into()), plain().checkpoint(Checkpoint::External)),
             ("untrusted", Given::Bool(true), plain().untrusted()),
             ("untrusted", Given::Bool(false), plain()),
             ("step_limit", Given::Integer(7), plain().tuning(|t| t.step_limit(7))),

@@ -47,7 +47,7 @@ fn a_process_that_ran_out_of_descriptors_writes_and_reads_when_it_has_some_again
     let directory = tempfile::tempdir().unwrap();
     let managed = CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(1 << 20);
     let options = Options::new(directory.path().join("test.db"))
-        .tuning(|t| t.checkpoint(Checkpoint::Managed(managed)))
+        .checkpoint(Checkpoint::Managed(managed))
         .readers(2);
     let (mut rows, mut failures) = (0, 0);
     for left in 0..12 {

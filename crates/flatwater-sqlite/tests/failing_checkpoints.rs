@@ -82,7 +82,7 @@ const INSERT: &str = "INSERT INTO t (b) VALUES (zeroblob(6000))";
 
 fn options(path: &Path) -> Options {
     let managed = CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(256 << 20);
-    Options::new(path).tuning(|t| t.checkpoint(Checkpoint::Managed(managed)))
+    Options::new(path).checkpoint(Checkpoint::Managed(managed))
 }
 
 /// A database whose checkpointer runs.

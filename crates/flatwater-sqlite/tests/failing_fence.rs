@@ -67,7 +67,7 @@ fn with_database(test: impl FnOnce(&Database)) {
     FAILING_SYNCS.store(0, Ordering::SeqCst);
     let directory = tempfile::tempdir().unwrap();
     let options = Options::new(directory.path().join("test.db"));
-    let options = options.durability(Durability::Normal).tuning(|t| t.checkpoint(Checkpoint::External));
+    let options = options.durability(Durability::Normal).checkpoint(Checkpoint::External);
     let db = options.open().wait().unwrap();
     db.execute("CREATE TABLE t (n INTEGER PRIMARY KEY)", ()).wait().unwrap();
     test(&db);

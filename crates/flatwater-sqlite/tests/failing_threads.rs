@@ -155,7 +155,7 @@ fn a_read_that_waited_for_a_connection_runs_when_there_is_a_thread_again() {
 fn a_wal_that_grew_without_a_checkpointer_is_copied_when_there_is_a_thread_again() {
     let managed = CheckpointLimits::default().limit_bytes(1 << 20);
     with_database(
-        |options| options.tuning(|t| t.checkpoint(Checkpoint::Managed(managed))),
+        |options| options.checkpoint(Checkpoint::Managed(managed)),
         |db| {
             let mut none = NoThreads::begin();
             db.execute("INSERT INTO t VALUES (zeroblob(3000000))", ()).wait().unwrap();

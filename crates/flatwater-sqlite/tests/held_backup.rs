@@ -171,7 +171,7 @@ fn go_on() {
 #[test]
 fn others_read_and_write_in_the_middle_of_a_backup_and_it_is_named() {
     let limits = CheckpointLimits::default().limit_bytes(1 << 20).hard_limit_bytes(64 << 20);
-    let held = Held::with(false, |options| options.readers(1).tuning(|t| t.checkpoint(Checkpoint::Managed(limits))));
+    let held = Held::with(false, |options| options.readers(1).checkpoint(Checkpoint::Managed(limits)));
     let (db, backup) = (&held.db, held.backup());
     let partial = held.copies();
     assert!(
@@ -235,7 +235,7 @@ fn the_read_limit_ends_the_backup() {
     let limits = CheckpointLimits::default().limit_bytes(1 << 20).hard_limit_bytes(64 << 20);
     let limit = Duration::from_millis(100);
     let held =
-        Held::with(false, |options| options.tuning(|t| t.read_limit(limit).checkpoint(Checkpoint::Managed(limits))));
+        Held::with(false, |options| options.checkpoint(Checkpoint::Managed(limits)).tuning(|t| t.read_limit(limit)));
     let backup = held.backup();
     let mut rows = 5000;
     while held.db.stats().wal.cut_off == 0 {

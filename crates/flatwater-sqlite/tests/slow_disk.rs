@@ -49,7 +49,7 @@ fn write_to_a_disk(page_us: u64) -> (u64, WalStats) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("test.db");
     let managed = CheckpointLimits::default().limit_bytes(LIMIT).hard_limit_bytes(HARD);
-    let db = Options::new(&path).tuning(|t| t.checkpoint(Checkpoint::Managed(managed))).open().wait().unwrap();
+    let db = Options::new(&path).checkpoint(Checkpoint::Managed(managed)).open().wait().unwrap();
     db.execute("CREATE TABLE t (n INTEGER PRIMARY KEY, b)", ()).wait().unwrap();
     PAGE_US.store(page_us, Ordering::SeqCst);
     let (mut longest, mut rows) = (0, 0);

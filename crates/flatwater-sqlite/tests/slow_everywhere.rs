@@ -69,7 +69,7 @@ impl Bench {
         let limits = InlineLimits::default().time(READ / 8);
         // Nothing else happens to the WAL.
         let options = Options::new(&path)
-            .tuning(|t| t.checkpoint(Checkpoint::External))
+            .checkpoint(Checkpoint::External)
             .readers(1)
             .tuning(|t| t.inline(Inline::Auto(limits)));
         let db = options.open().wait().unwrap();

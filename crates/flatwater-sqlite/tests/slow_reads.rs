@@ -95,7 +95,7 @@ impl Bench {
         let limits = InlineLimits::default().time(READ / 4);
         // Nothing else happens to the WAL.
         let options = Options::new(&path)
-            .tuning(|t| t.checkpoint(Checkpoint::External))
+            .checkpoint(Checkpoint::External)
             .readers(1)
             .tuning(|t| t.inline(Inline::Auto(limits)));
         let handle = options.open().wait().unwrap();

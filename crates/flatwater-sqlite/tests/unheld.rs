@@ -272,7 +272,7 @@ fn a_recovery_that_is_due_is_a_workers_and_loses_nothing() {
 fn a_process_that_stands_still_holds_up_nobody_beyond_his_deadline() {
     for (locks, dies) in [(WRITE_LOCK..=WRITE_LOCK, true), (READ_MARKS, false)] {
         // Nobody copies the frames, so that a snapshot needs a mark.
-        let bench = Bench::new(|options| options.tuning(|t| t.checkpoint(Checkpoint::External)));
+        let bench = Bench::new(|options| options.checkpoint(Checkpoint::External));
         let foreigner = bench.foreigner();
         bench.old.execute_batch("COMMIT").unwrap();
         foreigner.lock(locks.clone());
@@ -311,7 +311,7 @@ fn a_process_that_stands_still_holds_up_nobody_beyond_his_deadline() {
 /// What Flatwater asks SQLite for itself, beside the statement of the call.
 #[test]
 fn statements_of_our_own_wait_no_longer_than_their_calls() {
-    let bench = Bench::new(|options| options.tuning(|t| t.checkpoint(Checkpoint::External)));
+    let bench = Bench::new(|options| options.checkpoint(Checkpoint::External));
     let foreigner = bench.foreigner();
     bench.old.execute_batch("COMMIT").unwrap();
     // It is looked at before its second use.

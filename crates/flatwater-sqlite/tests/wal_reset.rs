@@ -89,7 +89,7 @@ fn a_wal_that_starts_over_between_a_checkpoints_two_looks_loses_no_page() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("test.db");
     let managed = CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(64 << 20);
-    let options = Options::new(&path).tuning(|t| t.checkpoint(Checkpoint::Managed(managed)));
+    let options = Options::new(&path).checkpoint(Checkpoint::Managed(managed));
     let handle = options.open().wait().unwrap();
     let db = handle.clone();
     db.execute("CREATE TABLE t (n INTEGER PRIMARY KEY, b)", ()).wait().unwrap();

@@ -112,7 +112,7 @@ fn a_database_that_cannot_be_written_is_not_opened_to_write() {
 /// The `-shm` is open once in a process. A reader opens it for reading, while the writer has no connection, and there is no
 /// checkpointer that could have one.
 async fn reader_with_a_read_only_index(file: &TestFile) -> (Database, Fault) {
-    let db = file.options().readers(2).tuning(|t| t.checkpoint(Checkpoint::External)).open().await.unwrap();
+    let db = file.options().readers(2).checkpoint(Checkpoint::External).open().await.unwrap();
     db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
     give_up_the_writers_connection(&db).await;
     (db, once("-shm"))
@@ -283,7 +283,7 @@ fn a_write_that_finds_a_file_open_for_reading_only_runs_once_more() {
 
 fn small(file: &TestFile) -> Options {
     let managed = CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(1 << 20);
-    file.options().tuning(|t| t.checkpoint(Checkpoint::Managed(managed)))
+    file.options().checkpoint(Checkpoint::Managed(managed))
 }
 
 /// Writes rows of 6,000 bytes until `condition` holds.

@@ -623,7 +623,7 @@ fn a_read_that_fails_in_a_rollback_mode_is_no_commit_in_doubt() {
     let file = TestFile::new();
     file.plain().execute_batch("CREATE TABLE t (a)").unwrap();
     run(async {
-        let db = file.options().tuning(|t| t.journal(flatwater::options::Journal::Keep)).open().await.unwrap();
+        let db = file.options().journal(flatwater::options::Journal::Keep).open().await.unwrap();
         let rows = "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 50) \
                     INSERT INTO t SELECT randomblob(4000) FROM n";
         db.execute(rows, ()).await.unwrap();

@@ -82,7 +82,7 @@ async fn open(options: Options) -> Database {
 
 fn small(file: &TestFile, hard_limit_bytes: u64) -> Options {
     let managed = CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(hard_limit_bytes);
-    file.options().tuning(|t| t.checkpoint(Checkpoint::Managed(managed)))
+    file.options().checkpoint(Checkpoint::Managed(managed))
 }
 
 async fn write_until(db: &Database, condition: impl Fn() -> bool) {
@@ -108,7 +108,7 @@ fn the_steps_of_the_checkpointer_are_told() {
 fn a_checkpoint_on_demand_is_told() {
     let file = TestFile::new();
     run(async {
-        let db = open(file.options().tuning(|t| t.checkpoint(Checkpoint::External))).await;
+        let db = open(file.options().checkpoint(Checkpoint::External)).await;
         db.execute(INSERT, ()).await.unwrap();
         db.checkpoint(CheckpointMode::Passive).await.unwrap();
         let copied = told(&file, Level::DEBUG, "copied frames of the WAL into the database");
@@ -126,7 +126,7 @@ fn a_checkpoint_on_demand_is_told() {
 fn a_checkpoint_without_a_wal_is_not_told() {
     let file = TestFile::new();
     run(async {
-        let db = open(file.options().tuning(|t| t.journal(Journal::Keep))).await;
+        let db = open(file.options().journal(Journal::Keep)).await;
         assert_eq!(db.stats().journal, "delete");
         db.checkpoint(CheckpointMode::Truncate).await.unwrap();
         assert!(told(&file, Level::DEBUG, "truncated the WAL").is_empty());
@@ -201,7 +201,7 @@ fn a_file_taken_away_is_told_when_it_is_noticed() {
 fn a_wal_that_somebody_else_keeps_and_a_replaced_connection_are_told() {
     let file = TestFile::new();
     run(async {
-        let db = open(file.options().tuning(|t| t.checkpoint(Checkpoint::External))).await;
+        let db = open(file.options().checkpoint(Checkpoint::External)).await;
         assert_eq!(told(&file, Level::DEBUG, "checkpoints are left to another program").len(), 1);
         db.write_with(|tx| tx.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, false).map_err(Error::from))
             .await
@@ -235,7 +235,7 @@ fn a_call_is_told_with_its_times_and_a_slow_one_as_a_warning() {
     });
     let file = TestFile::new();
     run(async {
-        let db = open(file.options().tuning(|t| t.slow_statement(Duration::ZERO))).await;
+        let db = open(file.options().slow_statement(Duration::ZERO)).await;
         db.execute(INSERT, ()).await.unwrap();
         let slow = told(&file, Level::WARN, "a slow call");
         assert!(slow.iter().any(|line| line.contains(" changes=1")), "{slow:?}");

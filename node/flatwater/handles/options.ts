@@ -17,6 +17,8 @@ export interface Options {
   attach?: Record<string, string>;
   /** How long a call waits for a lock of another process. Default 30,000. */
   busyTimeout?: number;
+  /** Whether Flatwater keeps the WAL short, or another program, such as Litestream. Default `managed`. */
+  checkpoint?: "managed" | "external";
   /** How long `close` waits for calls that run. */
   closeWait?: number;
   /** Create the file if it is not there. Default true. */
@@ -39,6 +41,8 @@ export interface Options {
   functions?: URL | string;
   /** What integers become. Default `number`. */
   integers?: Integers;
+  /** Switches the file to WAL, or keeps the mode that it has. Default `wal`. */
+  journal?: "wal" | "keep";
   /** The key of an encrypted file. The package is built without encryption, and refuses it. */
   key?: string | Uint8Array;
   /** Extensions that are loaded on each connection: a path, or an array of paths and of paths with their entry points. */
@@ -47,12 +51,16 @@ export interface Options {
   migrations?: Migrations;
   /** SQL that runs on each new connection. */
   onOpen?: string | string[];
+  /** How often the statistics of the query planner are brought up to date, and at the close. False: never. Default: once a day. */
+  optimizeEvery?: number | false;
   /** Default false. */
   readOnly?: boolean;
   /** Connections that read. */
   readers?: number;
   /** In which form rows come where a call does not say. Default `object`. */
   rows?: RowForm;
+  /** How long a call takes that counts as slow. Default: no call is slow. */
+  slowStatement?: number;
   /** The deadline of each call that has none of its own. */
   timeout?: number;
   /** After so long without a call a transaction is rolled back. Default 30,000. */
@@ -69,8 +77,6 @@ export interface Options {
 export interface Tuning {
   /** Whether a file that is created gives the space of deleted rows back. Default `none`. */
   autoVacuum?: "none" | "full" | "incremental";
-  /** Whether Flatwater keeps the WAL short, or another program, such as Litestream. Default `managed`. */
-  checkpoint?: "managed" | "external";
   /** How many streams and snapshots may be open at a time. Default 8. */
   extraReaders?: number;
   /** Whether processes that write take turns (the file `<db>-turn`), or only poll for the lock. Default `auto`. */
@@ -81,8 +87,6 @@ export interface Tuning {
   assumeImmutable?: boolean;
   /** Runs statements that are known to be short in the call itself. Default true. */
   inline?: boolean;
-  /** Switches the file to WAL, or keeps the mode that it has. Default `wal`. */
-  journal?: "wal" | "keep";
   /** Keeps a snapshot open for the next read while nothing is committed. Default true. */
   leases?: boolean;
   /** How often commits of programs that do not use Flatwater are looked for while there is a live query. Default 20. */
@@ -96,8 +100,6 @@ export interface Tuning {
   mmapBytes?: number;
   /** Allows a file on a network file system, which only one machine may use. Default false. */
   allowNetworkFilesystem?: boolean;
-  /** How often the statistics of the query planner are brought up to date, and at the close. Default: never. */
-  optimizeEvery?: number;
   /** The page size of a file that is created: a power of two from 512 to 65,536. Default 4,096. */
   pageSize?: number;
   /** How many requests may wait before calls wait for a place. Default 1,024. */
@@ -113,8 +115,6 @@ export interface Tuning {
   resultLimit?: number;
   /** Another SQLite library of this process may have the file open. When it closes it, acknowledged writes can be lost. Default false. */
   allowSecondSqlite?: boolean;
-  /** How long a call takes that counts as slow. Default: no call is slow. */
-  slowStatement?: number;
   /** How long a snapshot may be open. Default 300,000. */
   snapshotAge?: number;
   /** How much of a transaction's changes stays in memory. Default 64 MiB. */

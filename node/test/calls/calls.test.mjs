@@ -108,7 +108,7 @@ test("a rejection that nobody awaits ends the program, as any other", async () =
 
 test("options that are misspelt or of another library are answered with what to write", async (t) => {
   await assert.rejects(open(":memory:", { busyTimeuot: 1 }), /did you mean "busyTimeout"/);
-  await assert.rejects(open(":memory:", { journal: "wal" }), /belongs into `tuning`/);
+  await assert.rejects(open(":memory:", { queue: 1 }), /belongs into `tuning`/);
   await assert.rejects(open(":memory:", { tuning: { readers: 1 } }), /is no key of `tuning`/);
   await assert.rejects(open(":memory:", { timeout: -1 }), /a number of milliseconds/);
   const db = await database(t);

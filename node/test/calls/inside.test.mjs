@@ -6,7 +6,7 @@ import { folder } from "../support.mjs";
 
 const PLACES = {
   "a file": { path: "wal.db" },
-  "a file with its own journal": { path: "keep.db", tuning: { journal: "keep" } },
+  "a file with its own journal": { path: "keep.db", journal: "keep" },
   memory: {},
 };
 

@@ -67,8 +67,6 @@ class Tuning(TypedDict, total=False):
 
     auto_vacuum: Literal["none", "full", "incremental"]
     """Whether a file that is created gives the space of deleted rows back. Default "none"."""
-    checkpoint: Literal["managed", "external"]
-    """Whether Flatwater keeps the WAL short, or another program. Litestream needs no option. Default "managed"."""
     extra_readers: int
     """How many streams and snapshots may be open at a time. Default 8."""
     fairness: Literal["auto", "off"]
@@ -80,8 +78,6 @@ class Tuning(TypedDict, total=False):
     """Asserts that no process changes the file. Default off."""
     inline: bool
     """Runs statements that are known to be short in the await itself. Default on."""
-    journal: Literal["wal", "keep"]
-    """Switches the file to WAL, or keeps the mode that it has. Default "wal"."""
     leases: bool
     """Keeps a snapshot open for the next read while nothing is committed. Default on."""
     live_poll: Seconds
@@ -94,9 +90,6 @@ class Tuning(TypedDict, total=False):
     """How much of the file is mapped into memory. Default 0."""
     allow_network_filesystem: bool
     """Allows a file on a network file system, which only one machine may use. Default off."""
-    optimize_every: Seconds
-    """How often the statistics of SQLite's query planner are brought up to date, and when the database is closed.
-    Default: never."""
     page_size: int
     """The page size of a file that is created: a power of two from 512 to 65,536. Default 4,096."""
     queue: int
@@ -111,8 +104,6 @@ class Tuning(TypedDict, total=False):
     allow_second_sqlite: bool
     """Another SQLite library of this process, such as that of the `sqlite3` module, may have the file open. When it
     closes it, acknowledged writes can be lost. Default False."""
-    slow_statement: Seconds
-    """How long a call takes that is logged as slow. Default: no call is slow."""
     snapshot_age: Seconds
     """How long a snapshot may be open. Default 300 s."""
     spill_bytes: int
@@ -147,6 +138,8 @@ class Options(TypedDict, total=False):
     """What makes the values of columns, by the name of a type in any case: a function that is called with the bytes of
     a value. A column has the type that ends its name, as in `AS "at [timestamp]"`, or the first word of its declared
     type. Default: none."""
+    checkpoint: Literal["managed", "external"]
+    """Whether Flatwater keeps the WAL short, or another program. Litestream needs no option. Default "managed"."""
     create: bool
     """Creates the file if it does not exist. Default on."""
     datetimes: Literal["utc", "sqlite3"]
@@ -162,6 +155,8 @@ class Options(TypedDict, total=False):
     """What an acknowledged write survives: the end of the process, or also a power failure. Default "normal"."""
     foreign_keys: bool
     """Enforces foreign keys. Default on."""
+    journal: Literal["wal", "keep"]
+    """Switches the file to WAL, or keeps the mode that it has. Default "wal"."""
     key: str | bytes
     """The key of an encrypted file: a passphrase, or the 32 bytes of the key itself. It needs the package
     `flatwater-sqlcipher`. Default: the file is not encrypted."""
@@ -175,10 +170,15 @@ class Options(TypedDict, total=False):
     them when its migrations run. Default: none."""
     on_open: str | list[str]
     """SQL that runs on every connection right after it was opened. Default: none."""
+    optimize_every: Seconds | Literal[False]
+    """How often the statistics of SQLite's query planner are brought up to date, and when the database is closed. False:
+    never. Default: once a day."""
     read_only: bool
     """Opens the database for reading. Default off."""
     readers: int
     """How many reads run at the same time. Default: as many as there are cores, from 2 to 8."""
+    slow_statement: Seconds
+    """How long a call takes that is logged as slow. Default: no call is slow."""
     timeout: Seconds
     """The deadline of every call that has none of its own. Default: none."""
     transaction_idle: Seconds

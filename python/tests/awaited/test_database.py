@@ -277,10 +277,10 @@ async def test_options_are_checked(file):
 
 
 async def test_what_few_programs_set_is_in_tuning(file):
-    tuning = {"statement_cache": 7, "journal": "keep", "group": False, "live_poll": datetime.timedelta(seconds=1)}
-    async with flatwater.connect(file, tuning=tuning) as db:
+    tuning = {"statement_cache": 7, "group": False, "live_poll": datetime.timedelta(seconds=1)}
+    async with flatwater.connect(file, journal="keep", tuning=tuning) as db:
         assert db.stats()["journal"] == "delete"
-    with blocking.connect(file, tuning={"journal": "wal", "queue": None}) as db:
+    with blocking.connect(file, journal="wal", tuning={"queue": None}) as db:
         assert db.stats()["journal"] == "wal"
     async with flatwater.connect(file, tuning=None) as db:
         assert await db.query_value("SELECT 1") == 1

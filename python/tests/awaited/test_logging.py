@@ -215,7 +215,7 @@ def test_without_a_loop_a_logger_is_called_before_the_call_returns(place, caplog
 
 
 async def test_a_slow_call_is_logged_as_a_warning(file, caplog):
-    async with flatwater.connect(file, tuning={"slow_statement": 0}) as db:
+    async with flatwater.connect(file, slow_statement=0) as db:
         await db.query("SELECT ?", ("secret",))
         await until(lambda: caplog.records)
         record = caplog.records[0]
@@ -234,12 +234,12 @@ async def test_the_level_says_what_is_logged(file, caplog):
         return {(record.name, record.getMessage().partition(":")[0]) for record in caplog.records}
 
     external = ("flatwater", "checkpoints are left to another program")
-    async with flatwater.connect(file, tuning={"checkpoint": "external"}) as db:
+    async with flatwater.connect(file, checkpoint="external") as db:
         await db.execute("CREATE TABLE t (a)")
     assert not names()
     caplog.set_level(logging.INFO, "flatwater.statement")
     caplog.set_level(logging.DEBUG, "flatwater")
-    async with flatwater.connect(file, tuning={"checkpoint": "external"}) as db:
+    async with flatwater.connect(file, checkpoint="external") as db:
         await db.execute("INSERT INTO t VALUES (1)")
         await until(lambda: external in names())
     assert not any(name == "flatwater.statement" for name, _ in names())
@@ -274,7 +274,7 @@ async def test_a_database_that_is_dropped_open_is_logged(place, caplog):
 def test_without_a_loop_records_come_with_the_calls(file, caplog):
     from flatwater import blocking
 
-    with blocking.connect(file, tuning={"slow_statement": 0}) as db:
+    with blocking.connect(file, slow_statement=0) as db:
         db.query("SELECT 1")
         assert any("SELECT 1" in record.getMessage() for record in caplog.records)
 

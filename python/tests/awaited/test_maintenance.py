@@ -140,8 +140,11 @@ async def test_a_file_of_strangers_is_only_read_and_ends(file):
         assert db.query_value("SELECT a FROM t") == 5
 
 
-async def test_statistics_are_made_at_the_close_if_a_program_wants_that(file):
-    async with flatwater.connect(file, tuning={"optimize_every": 86400}) as db:
+async def test_statistics_are_made_at_the_close_unless_a_program_turns_that_off(file):
+    async with flatwater.connect(file, optimize_every=False) as db:
         await db.executescript("CREATE TABLE t (a UNIQUE); INSERT INTO t VALUES (1), (2)")
     async with flatwater.connect(file) as db:
+        assert await db.query_value("SELECT count(*) FROM sqlite_schema WHERE name = 'sqlite_stat1'") == 0
+        await db.execute("INSERT INTO t VALUES (3)")
+    async with flatwater.connect(file, optimize_every=3600) as db:
         assert await db.query_value("SELECT count(*) FROM sqlite_stat1") == 1

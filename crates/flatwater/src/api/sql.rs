@@ -172,7 +172,7 @@ mod tests {
         let lengths: std::collections::BTreeSet<_> = (0..=31_744).map(|count| padded(0, count)).collect();
         assert_eq!(lengths.len(), 12 + 30);
         assert_eq!([0, 1, 3, 9, 1024, 1025, 20_000].map(|count| padded(0, count)), [0, 1, 4, 16, 1024, 2048, 20_480]);
-        assert_eq!([padded(0, 32_000), padded(32_700, 40), padded(32_700, 64)], [32_000, 40, 64]);
+        assert_eq!([padded(0, 32_000), padded(32_703, 40), padded(32_702, 40)], [32_000, 40, 64]);
         for count in 0..2000 {
             assert!(padded(0, count) >= count && padded(MOST, count) == count);
         }

@@ -109,7 +109,7 @@ settings! {
         mmap_bytes: usize = 0;
         page_size: Option<u32> = None;
         auto_vacuum: AutoVacuum = AutoVacuum::None;
-        optimize_every: Option<Duration> = None;
+        optimize_every: Option<Duration> = Some(Duration::from_secs(86_400));
         busy_timeout: Duration = Duration::from_secs(30);
         fairness: Fairness = Fairness::Auto;
         transaction_idle: Duration = Duration::from_secs(30);
@@ -193,6 +193,17 @@ setters! {
 
     /// Sets the maximum number of reader connections. Default: the number of cores, at least 2 and at most 8.
     readers: usize;
+
+    /// Sets what to do with the file's journal mode. Default [`Journal::Wal`].
+    journal: Journal;
+
+    /// Sets which program checkpoints the WAL to keep it short. Default [`Checkpoint::Managed`], 32 MiB. The WAL of an
+    /// attached file is checkpointed when the database is closed.
+    checkpoint: Checkpoint;
+
+    /// Sets the duration from which a call counts as slow: then [`is_slow`](crate::events::StatementEvent::is_slow) is true, and its event for
+    /// `tracing` has the level `warn` instead of `debug`. Default: no call is slow.
+    slow_statement: Duration => Some;
 }
 
 impl Options {
@@ -219,6 +230,20 @@ impl Options {
     pub fn attach(mut self, name: impl Into<String>, path: impl AsRef<Path>) -> Self {
         let path = path.as_ref().to_owned();
         self.attach.push(Attached { name: name.into(), path, mode: None, immutable: false });
+        self
+    }
+
+    /// Brings the statistics of SQLite's query planner up to date, with [`PRAGMA
+    /// optimize`](https://sqlite.org/pragma.html#pragma_optimize), when the database is closed and this often while it
+    /// is open. Default: once a day, as [SQLite advises](https://sqlite.org/lang_analyze.html#recommended_usage_patterns). `None`
+    /// turns it off.
+    ///
+    /// A table whose size has changed much, or with an index that has no statistics, is analysed: a few thousand rows
+    /// of each index are read, and the table `sqlite_stat1` is written. It runs on the writer's thread. It holds the writer for a
+    /// second at most, and a close for 200 ms at most; then it is undone. Live queries run once more if it wrote. It never runs for a
+    /// read-only database, after a failed sync, or where another program copies the WAL.
+    pub fn optimize_every(mut self, every: impl Into<Option<Duration>>) -> Self {
+        self.optimize_every = every.into();
         self
     }
 
@@ -288,6 +313,7 @@ mod tests {
         assert_eq!((options.close_wait, options.timeout), (Duration::from_secs(5), None));
         assert!(options.attach.is_empty() && !options.has_foreign_code() && options.key.is_none());
         assert_eq!((options.journal, options.allow_second_sqlite), (Journal::Wal, false));
+        assert_eq!(options.optimize_every, Some(Duration::from_secs(86_400)));
         let managed = CheckpointLimits { limit_bytes: 32 << 20, hard_limit_bytes: 256 << 20 };
         assert_eq!((options.checkpoint, options.read_limit), (Checkpoint::Managed(managed), None));
         assert!(options.leases && options.migrations.is_none());

@@ -275,7 +275,7 @@ mod tests {
         assert!(refused(Options::new("a").on_open("SELECT 1\0")).contains("NUL"));
         assert!(refused(Options::new(":memory:").read_only(true)).contains("stay empty"));
         assert!(refused(Options::new(":memory:").tuning(|t| t.assume_immutable(true))).contains("stay empty"));
-        assert!(refused(Options::new("a").tuning(|t| t.optimize_every(Duration::ZERO))).contains("`optimize_every`"));
+        assert!(refused(Options::new("a").optimize_every(Duration::ZERO)).contains("`optimize_every`"));
         assert!(refused(Options::new("a").deserialize(vec![0])).contains("`deserialize`"));
         assert!(refused(Options::new("a").readers(0)).contains("`readers`"));
         assert!(refused(Options::new("a").tuning(|t| t.queue(0))).contains("`queue`"));

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::choices::{AutoVacuum, Checkpoint, Fairness, GroupLimits, Journal, TempStore};
+use super::choices::{AutoVacuum, Fairness, GroupLimits, TempStore};
 use super::{Inline, Options};
 
 /// The second tier of [`Options`]: settings that most programs leave as they are. Set by [`Options::tuning`].
@@ -49,13 +49,6 @@ impl Options {
 
 setters! {
     Tuning, options => options.0;
-
-    /// Sets what to do with the file's journal mode. Default [`Journal::Wal`].
-    journal: Journal;
-
-    /// Sets which program checkpoints the WAL to keep it short. Default [`Checkpoint::Managed`], 32 MiB. The WAL of an
-    /// attached file is checkpointed when the database is closed.
-    checkpoint: Checkpoint;
 
     /// Sets the number of requests that may wait in a queue. The writer has one queue, the readers share another, and a
     /// third holds streams, snapshots, read closures and backups. A call that finds its queue full waits for a free place, in
@@ -149,16 +142,6 @@ setters! {
     /// commit while there are writes.
     mmap_bytes: usize;
 
-    /// Brings the statistics of SQLite's query planner up to date, with [`PRAGMA
-    /// optimize`](https://sqlite.org/pragma.html#pragma_optimize), when the database is closed and this often while it
-    /// is open, such as once a day. Default: never.
-    ///
-    /// A table whose size has changed much, or with an index that has no statistics, is analysed: a few thousand rows
-    /// of each index are read, and the table `sqlite_stat1` is written. It holds the writer for a second at most, and a
-    /// close for 200 ms at most; then it is undone. Live queries run once more if it wrote. It never runs for a
-    /// read-only database, after a failed sync, or where another program copies the WAL.
-    optimize_every: Duration => Some;
-
     /// Sets the page size of a file that is created, in bytes: a power of two from 512 to 65,536. A file that exists,
     /// and is not empty, keeps the page size it has (<https://sqlite.org/pragma.html#pragma_page_size>). Default:
     /// SQLite's, 4,096.
@@ -181,10 +164,6 @@ setters! {
     /// snapshot with such a statement. It has no effect in a program that used SQLite before its first use of Flatwater. Default:
     /// no limit, except for a file that is [`untrusted`](Options::untrusted).
     memory_limit: usize => Some;
-
-    /// Sets the duration from which a call counts as slow: then [`is_slow`](crate::events::StatementEvent::is_slow) is true, and its event for
-    /// `tracing` has the level `warn` instead of `debug`. Default: no call is slow.
-    slow_statement: Duration => Some;
 }
 
 impl Tuning {

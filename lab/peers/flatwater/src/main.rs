@@ -41,7 +41,7 @@ fn options(setup: &Setup) -> Options {
     };
     let options = Options::new(&setup.path).durability(durability);
     match setup.name.as_str() {
-        NO_CHECKPOINTS => options.tuning(|t| t.checkpoint(Checkpoint::External)),
+        NO_CHECKPOINTS => options.checkpoint(Checkpoint::External),
         NEVER_INLINE => options.tuning(|t| t.inline(Inline::Never)),
         NO_LEASES => options.tuning(|t| t.leases(false)),
         ENCRYPTED => options.key(Key::raw(&[0x2a; 32])),

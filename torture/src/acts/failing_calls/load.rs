@@ -38,7 +38,7 @@ pub(super) fn options(case: &Case, directory: &std::path::Path) -> Options {
         })
         .busy_timeout(Duration::from_secs(2))
         .close_wait(Duration::from_secs(2))
-        .tuning(|t| t.checkpoint(Checkpoint::Managed(managed)));
+        .checkpoint(Checkpoint::Managed(managed));
     if case.attached { options.attach("other", directory.join("other.db")) } else { options }
 }
 

@@ -99,6 +99,6 @@ fn options(case: &Case, directory: &Path) -> Options {
     let options = Options::new(path)
         .readers(case.readers)
         .close_wait(Duration::from_secs(20))
-        .tuning(|t| t.checkpoint(Checkpoint::Managed(limits)));
+        .checkpoint(Checkpoint::Managed(limits));
     if case.never_inline { options.tuning(|t| t.inline(Inline::Never)) } else { options }
 }

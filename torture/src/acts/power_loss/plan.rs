@@ -113,13 +113,11 @@ impl Plan {
         let durability = if self.is_full { Durability::Full } else { Durability::Normal };
         let mut options = Options::new(directory.join(MAIN)).durability(durability);
         options = if self.is_managed {
-            options.tuning(|t| {
-                t.checkpoint(Checkpoint::Managed(
+            options.checkpoint(Checkpoint::Managed(
                     CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(1 << 20),
                 ))
-            })
         } else {
-            options.tuning(|t| t.checkpoint(Checkpoint::External))
+            options.checkpoint(Checkpoint::External)
         };
         if !self.has_groups {
             options = options.tuning(|t| t.no_group());

@@ -90,14 +90,12 @@ fn options(witness: &Witness, rng: &mut StdRng) -> Options {
         _ => options,
     };
     match rng.random_range(0..4) {
-        0 => options.tuning(|t| t.checkpoint(Checkpoint::External)),
+        0 => options.checkpoint(Checkpoint::External),
         1 => options,
         // The WAL restarts all the time.
-        _ => options.tuning(|t| {
-            t.checkpoint(Checkpoint::Managed(
+        _ => options.checkpoint(Checkpoint::Managed(
                 CheckpointLimits::default().limit_bytes(1 << 20).hard_limit_bytes(16 << 20),
-            ))
-        }),
+            )),
     }
 }
 

@@ -44,10 +44,10 @@ impl Way {
         match self {
             Self::Default => several,
             Self::Plain => options.tuning(|t| t.inline(Inline::Never).leases(false).no_group()),
-            Self::Kept => options.tuning(|t| t.journal(Journal::Keep)),
+            Self::Kept => options.journal(Journal::Keep),
             Self::ReadOnly => options.read_only(true),
             Self::Full => {
-                options.durability(Durability::Full).tuning(|t| t.no_group().checkpoint(Checkpoint::External))
+                options.durability(Durability::Full).checkpoint(Checkpoint::External).tuning(|t| t.no_group())
             }
             Self::Mapped => options.tuning(|t| t.mmap_bytes(MAPPED_BYTES)),
             Self::Immutable => options.tuning(|t| t.assume_immutable(true)),

@@ -431,7 +431,7 @@ async fn a_handle_may_have_a_listener_of_its_own_for_a_while(place: &Place) {
 async fn a_slow_call_is_one_beyond_the_limit(place: &Place) {
     for (limit, is_slow) in [(Duration::ZERO, true), (Duration::from_secs(3600), false)] {
         let place = place.another();
-        let (log, db) = open(place.options().tuning(|t| t.slow_statement(limit))).await;
+        let (log, db) = open(place.options().slow_statement(limit)).await;
         db.execute(INSERT, (1,)).await.unwrap();
         assert_eq!(log.one().is_slow, is_slow);
     }
@@ -441,7 +441,7 @@ async fn a_slow_call_is_one_beyond_the_limit(place: &Place) {
     assert!(!log.one().is_slow);
     // The time in which the rows of a stream are used is not the stream's.
     let limit = Duration::from_millis(30);
-    let (log, db) = open(place.options().tuning(|t| t.slow_statement(limit))).await;
+    let (log, db) = open(place.options().slow_statement(limit)).await;
     loop {
         let mut rows = db.stream(NUMBERS, (3_000,));
         rows.next().await.unwrap().unwrap();

@@ -284,7 +284,7 @@ fn a_wait_of_a_commit_for_a_reader_of_another_process_ends() {
     let file = TestFile::new();
     run(async {
         file.plain().execute_batch("CREATE TABLE t (a)").unwrap();
-        let db = file.options().tuning(|t| t.journal(Journal::Keep)).busy_timeout(NEVER).open().await.unwrap();
+        let db = file.options().journal(Journal::Keep).busy_timeout(NEVER).open().await.unwrap();
         let plain = file.plain();
         let mut statement = plain.prepare("SELECT 1 FROM sqlite_schema").unwrap();
         let mut rows = statement.query([]).unwrap();

@@ -50,7 +50,7 @@ impl Bench {
     pub(crate) fn new() -> Self {
         let file = TestFile::new();
         // The first write into a WAL that starts over is never inline, so it does not start over.
-        let db = unhurried(file.options().tuning(|t| t.checkpoint(Checkpoint::External))).open().wait().unwrap();
+        let db = unhurried(file.options().checkpoint(Checkpoint::External)).open().wait().unwrap();
         db.execute_script("CREATE TABLE t (id INTEGER PRIMARY KEY, x NOT NULL)").wait().unwrap();
         db.execute(INSERT, (0,)).wait().unwrap();
         let (tell, told) = channel();

@@ -26,7 +26,7 @@ fn beside_litestream() -> TestFile {
 
 fn small(file: &TestFile) -> Options {
     let limits = CheckpointLimits::default().limit_bytes(LIMIT).hard_limit_bytes(4 * LIMIT);
-    file.options().tuning(|t| t.checkpoint(Checkpoint::Managed(limits)))
+    file.options().checkpoint(Checkpoint::Managed(limits))
 }
 
 async fn write(db: &Database, rows: usize) {

@@ -13,7 +13,7 @@ const ROWS: i64 = 2000;
 /// Options with which no checkpoint runs before the close.
 fn lazy(file: &TestFile) -> Options {
     let managed = CheckpointLimits::default().limit_bytes(1 << 30).hard_limit_bytes(1 << 31);
-    file.options().tuning(|t| t.checkpoint(Checkpoint::Managed(managed)))
+    file.options().checkpoint(Checkpoint::Managed(managed))
 }
 
 /// Closes a database whose content is completely in its WAL. Calls `before` before the close. Returns whether the WAL

@@ -28,7 +28,7 @@ const RESTARTS: u64 = 3;
 
 fn options(path: &Path) -> Options {
     let managed = CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(64 << 20);
-    Options::new(path).tuning(|t| t.checkpoint(Checkpoint::Managed(managed)))
+    Options::new(path).checkpoint(Checkpoint::Managed(managed))
 }
 
 fn say(what: &str) {

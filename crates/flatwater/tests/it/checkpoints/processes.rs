@@ -23,7 +23,7 @@ const PATH: &str = "FLATWATER_BESIDE_PATH";
 
 fn small(path: &Path) -> Options {
     let managed = CheckpointLimits::default().limit_bytes(LIMIT).hard_limit_bytes(64 * LIMIT);
-    Options::new(path).tuning(|t| t.checkpoint(Checkpoint::Managed(managed)))
+    Options::new(path).checkpoint(Checkpoint::Managed(managed))
 }
 
 fn plain(path: &Path) -> rusqlite::Connection {

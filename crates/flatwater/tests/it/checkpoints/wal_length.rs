@@ -14,9 +14,7 @@ const INSERT: &str = "INSERT INTO t VALUES (randomblob(8000))";
 const LIMIT: u64 = 4 << 20;
 
 fn small(file: &TestFile) -> Options {
-    file.options().tuning(|t| {
-        t.checkpoint(Checkpoint::Managed(CheckpointLimits::default().limit_bytes(LIMIT).hard_limit_bytes(8 * LIMIT)))
-    })
+    file.options().checkpoint(Checkpoint::Managed(CheckpointLimits::default().limit_bytes(LIMIT).hard_limit_bytes(8 * LIMIT)))
 }
 
 async fn write(db: &Database, rows: usize) {
@@ -121,7 +119,7 @@ fn writers_wait_at_the_hard_limit_and_never_for_ever() {
     run(async {
         let options = file.options();
         let managed = CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(512 << 10);
-        let db = empty_table(options.tuning(|t| t.checkpoint(Checkpoint::Managed(managed)))).await;
+        let db = empty_table(options.checkpoint(Checkpoint::Managed(managed))).await;
         write(&db, 10).await;
         let other = file.plain();
         other.execute_batch("BEGIN; SELECT count(*) FROM t").unwrap();
@@ -141,7 +139,7 @@ fn a_write_whose_deadline_passes_while_it_is_delayed_is_not_applied() {
     let file = TestFile::new();
     run(async {
         let managed = CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(512 << 10);
-        let db = empty_table(file.options().tuning(|t| t.checkpoint(Checkpoint::Managed(managed)))).await;
+        let db = empty_table(file.options().checkpoint(Checkpoint::Managed(managed))).await;
         write(&db, 10).await;
         let other = file.plain();
         other.execute_batch("BEGIN; SELECT count(*) FROM t").unwrap();
@@ -209,9 +207,9 @@ fn a_wal_that_another_program_keeps_short_is_left_alone() {
                 file.plain().execute_batch("CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq)").unwrap();
                 // With the default limits so long a WAL is cut.
                 let limits = CheckpointLimits::default().limit_bytes(128 << 20);
-                file.options().tuning(|t| t.checkpoint(Checkpoint::Managed(limits)))
+                file.options().checkpoint(Checkpoint::Managed(limits))
             } else {
-                file.options().tuning(|t| t.checkpoint(Checkpoint::External))
+                file.options().checkpoint(Checkpoint::External)
             };
             let db = empty_table(options).await;
             write(&db, 2000).await;

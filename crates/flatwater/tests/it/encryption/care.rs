@@ -148,7 +148,7 @@ fn a_check_names_the_pages_that_cannot_be_decrypted_and_spoils_no_other_call() {
     run(async {
         for journal in [Journal::Wal, Journal::Keep] {
             let file = EncryptedFile::unchecked();
-            let options = || file.options().readers(1).tuning(|t| t.journal(journal));
+            let options = || file.options().readers(1).journal(journal);
             filled(options()).await.close().await.unwrap();
             let sound = options().open().await.unwrap();
             assert_eq!(problems(&sound).await, [""; 0]);

@@ -49,7 +49,7 @@ fn the_database_goes_on_with_the_new_key_and_so_does_whoever_opens_it() {
 fn a_file_that_keeps_another_journal_mode_keeps_it() {
     run(async {
         let file = EncryptedFile::unchecked();
-        let db = empty_table(file.options().tuning(|t| t.journal(Journal::Keep))).await;
+        let db = empty_table(file.options().journal(Journal::Keep)).await;
         db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
         db.rekey(Key::text(NEW)).await.unwrap();
         db.execute("INSERT INTO t VALUES (2)", ()).await.unwrap();

@@ -86,7 +86,7 @@ fn what_new_files_have_works_beside_a_key() {
         assert_eq!(count(&db).await, 0);
 
         let kept = EncryptedFile::new();
-        let options = kept.options().tuning(|t| t.journal(Journal::Keep));
+        let options = kept.options().journal(Journal::Keep);
         let db = empty_table(options.clone()).await;
         db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
         assert_eq!(db.stats().journal, "delete");

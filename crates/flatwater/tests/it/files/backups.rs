@@ -263,7 +263,7 @@ fn a_file_with_a_rollback_journal_is_copied() {
     file.plain().execute_batch("CREATE TABLE t AS SELECT 5 AS a").unwrap();
     run(async {
         for options in [file.options(), file.options().read_only(true)] {
-            let db = options.tuning(|t| t.journal(Journal::Keep)).open().await.unwrap();
+            let db = options.journal(Journal::Keep).open().await.unwrap();
             let path = file.beside("-copy");
             db.backup(&path).await.unwrap();
             let plain = opened(&path);
@@ -280,7 +280,7 @@ fn a_file_with_a_rollback_journal_is_copied() {
 fn a_vfs_that_writes_no_file_makes_no_backup() {
     let file = TestFile::new();
     run(async {
-        let db = file.options().tuning(|t| t.vfs("memdb").journal(Journal::Keep)).open().await.unwrap();
+        let db = file.options().journal(Journal::Keep).tuning(|t| t.vfs("memdb")).open().await.unwrap();
         db.execute("CREATE TABLE t (a)", ()).await.unwrap();
         let error = db.backup(file.beside("-copy")).await.unwrap_err();
         assert_eq!((error.kind(), error.hint().is_some()), (ErrorKind::Misuse, true), "{error}");

@@ -41,7 +41,7 @@ fn a_file_that_keeps_its_journal_mode_has_one_connection() {
     file.plain().execute_batch("PRAGMA journal_mode = truncate; CREATE TABLE t (a)").unwrap();
     run(async {
         let before = std::fs::read(file.path()).unwrap();
-        let db = file.options().tuning(|t| t.journal(Journal::Keep)).open().await.unwrap();
+        let db = file.options().journal(Journal::Keep).open().await.unwrap();
         let stats = db.stats();
         assert!(stats.one_connection);
         assert_eq!(stats.journal, "delete", "truncate is a connection's own way of it");
@@ -56,7 +56,7 @@ fn a_file_that_keeps_its_journal_mode_has_one_connection() {
         let waits = db.with_timeout(std::time::Duration::from_millis(20)).query("SELECT * FROM t", ()).await;
         assert_eq!(waits.unwrap_err().kind(), ErrorKind::Timeout, "a read waits for the transaction's end");
         transaction.rollback().await.unwrap();
-        let reader = file.options().tuning(|t| t.journal(Journal::Keep)).read_only(true).open().await.unwrap();
+        let reader = file.options().journal(Journal::Keep).read_only(true).open().await.unwrap();
         assert_eq!(count(&reader).await, 50);
         let refused = reader.query("DELETE FROM t RETURNING a", ()).await.unwrap_err();
         assert!(refused.kind() == ErrorKind::Misuse && refused.message().contains("read-only"), "{refused}");
@@ -68,7 +68,7 @@ fn a_wal_file_that_keeps_its_journal_mode_has_readers() {
     let file = TestFile::new();
     run(async {
         empty_table(file.options()).await.close().await.unwrap();
-        let db = file.options().tuning(|t| t.journal(Journal::Keep)).open().await.unwrap();
+        let db = file.options().journal(Journal::Keep).open().await.unwrap();
         assert_eq!((db.stats().journal.as_str(), db.stats().one_connection), ("wal", false));
         let transaction = db.begin().await.unwrap();
         assert_eq!(count(&db).await, 0, "a reader does not wait");
@@ -180,7 +180,7 @@ fn sql_for_new_connections_that_fails_on_readers_fails_the_open() {
 #[test]
 fn a_vfs_without_files_is_not_taken_for_a_file_that_was_removed() {
     run(async {
-        let options = Options::new("/in-the-vfs-only").tuning(|t| t.vfs("memdb").journal(Journal::Keep));
+        let options = Options::new("/in-the-vfs-only").journal(Journal::Keep).tuning(|t| t.vfs("memdb"));
         let db = empty_table(options).await;
         db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
         assert_eq!(count(&db).await, 1);

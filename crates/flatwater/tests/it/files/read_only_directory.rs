@@ -149,7 +149,7 @@ fn a_write_that_needs_a_journal_names_the_directory_that_cannot_be_written() {
     let (file, writer) = written("delete");
     writer.close().unwrap();
     set_permissions(file.directory(), Permissions::from_mode(0o555)).unwrap();
-    let db = file.options().tuning(|t| t.journal(Journal::Keep)).open().wait().unwrap();
+    let db = file.options().journal(Journal::Keep).open().wait().unwrap();
     let errors = [
         db.execute("INSERT INTO t VALUES (3)", ()).wait().unwrap_err(),
         db.execute_many("INSERT INTO t VALUES (?)", [(3,)]).wait().unwrap_err(),
@@ -177,7 +177,7 @@ fn a_file_that_may_not_be_read_is_told_from_a_directory_that_may_not_be_written(
     let (file, writer) = written("wal");
     writer.close().unwrap();
     set_permissions(file.path(), Permissions::from_mode(0o000)).unwrap();
-    for options in [file.options(), file.options().read_only(true), file.options().tuning(|t| t.journal(Journal::Keep))]
+    for options in [file.options(), file.options().read_only(true), file.options().journal(Journal::Keep)]
     {
         let error = options.open().wait().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Open, "{error}");

@@ -229,7 +229,7 @@ fn files_that_are_only_read_or_have_no_wal_are_vacuumed_as_they_can_be() {
         db.vacuum_into(file.beside("-1")).await.unwrap();
         db.close().await.unwrap();
         file.plain().execute_batch("PRAGMA journal_mode = DELETE").unwrap();
-        let db = file.options().tuning(|t| t.journal(Journal::Keep)).open().await.unwrap();
+        let db = file.options().journal(Journal::Keep).open().await.unwrap();
         db.vacuum_into(file.beside("-2")).await.unwrap();
         db.vacuum().await.unwrap();
         assert_eq!(number(&db, FREE).await, 0);
@@ -245,7 +245,7 @@ fn files_that_are_only_read_or_have_no_wal_are_vacuumed_as_they_can_be() {
 fn where_another_program_copies_the_wal_a_vacuum_leaves_it_alone() {
     let file = TestFile::new();
     run(async {
-        let db = with_free_pages(file.options().tuning(|t| t.checkpoint(Checkpoint::External))).await;
+        let db = with_free_pages(file.options().checkpoint(Checkpoint::External)).await;
         let before = file.path().metadata().unwrap().len();
         db.vacuum().await.unwrap();
         assert_eq!((file.path().metadata().unwrap().len(), number(&db, FREE).await), (before, 0));

@@ -71,7 +71,7 @@ fn a_transaction_begins_on_its_callers_thread_whatever_way_writes_take() {
     let file = TestFile::new();
     run(async {
         // The checkpointer does not use the slot in between.
-        let db = known(file.options().tuning(|t| t.checkpoint(Checkpoint::External))).await;
+        let db = known(file.options().checkpoint(Checkpoint::External)).await;
         let mut rows = 0;
         for _ in 0..3 {
             // Until the thread has had its share, and the queue is tried.

@@ -216,7 +216,7 @@ fn a_read_without_a_loop_runs_to_its_end() {
     let file = TestFile::new();
     run(async {
         let limits = InlineLimits::default().time(Duration::from_nanos(1));
-        let options = file.options().tuning(|t| t.inline(Inline::Auto(limits)).checkpoint(Checkpoint::External));
+        let options = file.options().checkpoint(Checkpoint::External).tuning(|t| t.inline(Inline::Auto(limits)));
         let db = options.open().await.unwrap();
         db.execute_script("CREATE TABLE t (id INTEGER PRIMARY KEY, a); INSERT INTO t VALUES (1, 'x')").await.unwrap();
         let point = async || {

@@ -204,7 +204,7 @@ fn the_wal_starts_over_under_inline_writes_and_none_is_lost() {
     let file = TestFile::new();
     run(async {
         let small = CheckpointLimits::default().limit_bytes(1 << 20).hard_limit_bytes(4 << 20);
-        let db = counted(unhurried(file.options().tuning(|t| t.checkpoint(Checkpoint::Managed(small))))).await;
+        let db = counted(unhurried(file.options().checkpoint(Checkpoint::Managed(small)))).await;
         let mut number = 0;
         let before = db.stats();
         loop {
@@ -226,7 +226,7 @@ fn a_wal_that_is_too_long_is_waited_for_by_the_writers_thread_and_by_no_caller()
     let file = TestFile::new();
     run(async {
         let small = CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(512 << 10);
-        let db = counted(unhurried(file.options().tuning(|t| t.checkpoint(Checkpoint::Managed(small))))).await;
+        let db = counted(unhurried(file.options().checkpoint(Checkpoint::Managed(small)))).await;
         let (reads, begins) = mpsc::channel();
         let (ends, end) = mpsc::channel::<()>();
         let reader = db.clone();
@@ -315,7 +315,7 @@ fn a_write_whose_time_was_over_says_whether_it_was_applied() {
 fn blocking_writes_run_at_once_again_after_a_try_of_the_queue() {
     let file = TestFile::new();
     // The checkpointer does not use the slot in between.
-    let db = run(counted(unhurried(file.options()).tuning(|t| t.checkpoint(Checkpoint::External))));
+    let db = run(counted(unhurried(file.options()).checkpoint(Checkpoint::External)));
     let mut number = 1_000_000;
     for _ in 0..3 {
         // Until this thread has had its share, with which a try begins.

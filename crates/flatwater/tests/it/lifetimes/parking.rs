@@ -281,7 +281,7 @@ fn a_database_that_no_file_holds_is_not_parked() {
         return;
     }
     run(async {
-        let invisible = Options::new("/flatwater-parking").tuning(|t| t.vfs("memdb").journal(Journal::Keep));
+        let invisible = Options::new("/flatwater-parking").journal(Journal::Keep).tuning(|t| t.vfs("memdb"));
         let db = empty_table(invisible).await;
         db.execute(INSERT, (1,)).await.unwrap();
         let file = TestFile::new();

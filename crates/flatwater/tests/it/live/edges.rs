@@ -384,7 +384,7 @@ fn without_a_wal_the_next_write_notices_commits_of_others_and_their_schema() {
         )
         .unwrap();
     run(async {
-        let db = file.options().tuning(|t| t.journal(Journal::Keep)).open().await.unwrap();
+        let db = file.options().journal(Journal::Keep).open().await.unwrap();
         let (mut t, mut v) = (Watched::new(&db, "SELECT a FROM t", &[]), Watched::new(&db, "SELECT a FROM v", &[]));
         t.agrees(&db, "the first run").await;
         v.agrees(&db, "the first run").await;

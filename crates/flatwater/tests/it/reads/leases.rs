@@ -24,7 +24,7 @@ const ONE: &str = "SELECT n FROM t WHERE w = ?";
 /// Options with a WAL that restarts every few dozen commits.
 fn small(file: &TestFile) -> Options {
     let managed = CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(64 << 20);
-    file.options().readers(READERS).tuning(|t| t.checkpoint(Checkpoint::Managed(managed)))
+    file.options().readers(READERS).checkpoint(Checkpoint::Managed(managed))
 }
 
 fn counters(options: Options) -> Database {
@@ -426,7 +426,7 @@ fn there_are_no_leases_where_they_would_harm() {
     run(some.close()).unwrap();
     for options in [
         file.options().tuning(|t| t.leases(false)),
-        file.options().tuning(|t| t.checkpoint(Checkpoint::External)),
+        file.options().checkpoint(Checkpoint::External),
         file.options().attach("other", other.path()),
         file.options().tuning(|t| t.assume_immutable(true)),
     ] {

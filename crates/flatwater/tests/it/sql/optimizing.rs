@@ -1,4 +1,4 @@
-//! The statistics of the query planner: brought up to date at the close and from time to time, if a program wants that.
+//! The statistics of the query planner: brought up to date at the close and from time to time, unless a program turns that off.
 
 use std::time::Duration;
 
@@ -29,14 +29,14 @@ fn analysed(file: &TestFile) -> i64 {
 }
 
 #[test]
-fn a_close_brings_the_statistics_up_to_date_if_the_program_wants_that() {
+fn a_close_brings_the_statistics_up_to_date_unless_the_program_turns_that_off() {
     let file = TestFile::new();
     run(async {
-        filled(file.options()).await.close().await.unwrap();
-        assert_eq!(analysed(&file), 0, "by default it does not");
-        let wants = || file.options().tuning(|t| t.optimize_every(DAY));
+        filled(file.options().optimize_every(None)).await.close().await.unwrap();
+        assert_eq!(analysed(&file), 0);
+        let wants = || file.options();
         wants().read_only(true).open().await.unwrap().close().await.unwrap();
-        wants().tuning(|t| t.checkpoint(Checkpoint::External)).open().await.unwrap().close().await.unwrap();
+        wants().checkpoint(Checkpoint::External).open().await.unwrap().close().await.unwrap();
         assert_eq!(analysed(&file), 0);
         let db = wants().open().await.unwrap();
         assert_eq!(db.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), 5000);
@@ -49,7 +49,7 @@ fn a_close_brings_the_statistics_up_to_date_if_the_program_wants_that() {
 fn a_close_waits_for_no_lock_because_of_it() {
     let file = TestFile::new();
     run(async {
-        let db = filled(file.options().tuning(|t| t.optimize_every(DAY))).await;
+        let db = filled(file.options().optimize_every(DAY)).await;
         let other = file.plain();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
         // The other connection holds the lock until after the close, so a close that waited would never end.
@@ -64,7 +64,7 @@ fn a_close_waits_for_no_lock_because_of_it() {
 fn the_statistics_are_brought_up_to_date_from_time_to_time() {
     let file = TestFile::new();
     run(async {
-        let db = filled(file.options().tuning(|t| t.optimize_every(Duration::from_millis(5)))).await;
+        let db = filled(file.options().optimize_every(Duration::from_millis(5))).await;
         until(|| analysed(&file) == 2).await;
         // A table that has become much larger is analysed again.
         let rows = |sql| integer(&file.plain(), sql);
@@ -78,7 +78,7 @@ fn the_statistics_are_brought_up_to_date_from_time_to_time() {
 #[test]
 fn a_transaction_is_not_disturbed_and_a_database_in_memory_has_it_too() {
     run(async {
-        let db = filled(Options::new(":memory:").tuning(|t| t.optimize_every(Duration::from_millis(1)))).await;
+        let db = filled(Options::new(":memory:").optimize_every(Duration::from_millis(1))).await;
         let has_any = "SELECT count(*) FROM sqlite_schema WHERE name = 'sqlite_stat1'";
         while db.query_value::<i64>(has_any, ()).await.unwrap() == 0 {
             tokio::task::yield_now().await;

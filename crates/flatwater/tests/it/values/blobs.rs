@@ -266,7 +266,7 @@ fn a_file_that_is_only_read_and_one_without_a_wal_have_blobs() {
         db.close().await.unwrap();
 
         file.plain().execute_batch("PRAGMA journal_mode = DELETE").unwrap();
-        let db = file.options().tuning(|t| t.journal(Journal::Keep)).open().await.unwrap();
+        let db = file.options().journal(Journal::Keep).open().await.unwrap();
         let blob = db.open_blob("files", "data", 1).await.unwrap();
         blob.write_at(0, [1]).await.unwrap();
         assert_eq!(blob.read_at(0, 2).await.unwrap(), [1, 7]);

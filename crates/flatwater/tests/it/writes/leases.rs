@@ -150,7 +150,7 @@ fn commits_of_others_between_two_writes_are_seen_before_the_second_begins() {
 fn commits_of_others_beside_writes_are_built_upon() {
     let file = TestFile::new();
     let managed = CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(64 << 20);
-    let db = counter(file.options().tuning(|t| t.checkpoint(Checkpoint::Managed(managed))));
+    let db = counter(file.options().checkpoint(Checkpoint::Managed(managed)));
     let plain = file.plain();
     plain.busy_timeout(Duration::from_secs(60)).unwrap();
     let mut ours = hold(&db);
@@ -297,7 +297,7 @@ fn there_is_none_where_it_would_harm() {
         run(db.close()).unwrap();
     };
     without(file.options().tuning(|t| t.leases(false)));
-    without(file.options().tuning(|t| t.checkpoint(Checkpoint::External)));
+    without(file.options().checkpoint(Checkpoint::External));
     without(file.options().attach("other", other.path()));
     file.plain().execute_batch("CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq)").unwrap();
     without(file.options());
