@@ -63,8 +63,7 @@ pub fn derive_to_sql(input: TokenStream) -> TokenStream {
 /// [`Migrations::from_dir`](../flatwater/struct.Migrations.html#method.from_dir) reads them when the program runs.
 ///
 /// The path is that of the package's `Cargo.toml`. It does not compile, with an error that names the file: without a migration in the
-/// folder, for a file that has no number, has that of another one, is empty, or leaves a gap in numbers of up to seven digits; longer
-/// numbers are times. The file names are those of [`Migrations::new`](../flatwater/struct.Migrations.html#method.new).
+/// folder, for a file that has no number, has that of another one, or is empty. The file names are those of [`Migrations::new`](../flatwater/struct.Migrations.html#method.new).
 ///
 /// A file that changes is compiled again. That one was added, stable Rust does not see: a `build.rs` of
 /// `fn main() { println!("cargo::rerun-if-changed=migrations"); }` does.

@@ -11,9 +11,6 @@ use quote::quote;
 use syn::parse::{Parse, ParseStream};
 use syn::{Error, LitStr, Token};
 
-/// Numbers with fewer digits are counted, and have no gaps; others are times.
-const DIGITS_OF_A_TIME: u32 = 8;
-
 /// `"folder"`, or `"folder", crate = path`.
 pub(crate) struct Input {
     folder: LitStr,
@@ -75,9 +72,6 @@ fn files(folder: &Path) -> Result<Vec<(String, String)>, String> {
         if before == after {
             return Err(format!("the migrations {first} and {second} have the same number"));
         }
-        if *after > before + 1 && *after < 10_i64.pow(DIGITS_OF_A_TIME - 1) {
-            return Err(format!("no migration has the number {} before {second}: is a file missing?", before + 1));
-        }
     }
     Ok(files.into_iter().map(|(_, name, path)| (name, path)).collect())
 }
@@ -118,15 +112,14 @@ mod tests {
         let folder =
             [("2_b.up.sql", "B"), ("2_b.down.sql", ""), ("10_later.txt", ""), ("01_a.sql", "A"), ("3.sql", "C")];
         assert_eq!(of(&folder).unwrap(), ["01_a", "2_b", "3"]);
-        let times = [("20260131093000_b.sql", "B"), ("20260130_a.sql", "A"), ("1_old.sql", "O")];
-        assert_eq!(of(&times).unwrap(), ["1_old", "20260130_a", "20260131093000_b"], "times have gaps");
+        let times = [("20260131093000_b.sql", "B"), ("20260130_a.sql", "A"), ("1_old.sql", "O"), ("3_c.sql", "C")];
+        assert_eq!(of(&times).unwrap(), ["1_old", "3_c", "20260130_a", "20260131093000_b"], "as `from_dir` takes them");
     }
 
     #[test]
     fn what_is_wrong_names_the_file() {
         for (content, says) in [
-            (&[("1_a.sql", "A"), ("3_c.sql", "C")][..], "no migration has the number 2 before 3_c.sql"),
-            (&[("1_a.sql", "A"), ("01_b.sql", "B")], "1_a.sql and 01_b.sql have the same number"),
+            (&[("1_a.sql", "A"), ("01_b.sql", "B")][..], "1_a.sql and 01_b.sql have the same number"),
             (&[("1_a.sql", "A"), ("init.sql", "B")], "init.sql has no number"),
             (&[("1a.sql", "A")], "1a.sql has no number"),
             (&[("99999999999999999999_a.sql", "A")], "has no number"),
