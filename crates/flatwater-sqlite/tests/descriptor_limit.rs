@@ -46,9 +46,7 @@ fn a_process_that_ran_out_of_descriptors_writes_and_reads_when_it_has_some_again
     set_limit(100);
     let directory = tempfile::tempdir().unwrap();
     let managed = CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(1 << 20);
-    let options = Options::new(directory.path().join("test.db"))
-        .checkpoint(Checkpoint::Managed(managed))
-        .readers(2);
+    let options = Options::new(directory.path().join("test.db")).checkpoint(Checkpoint::Managed(managed)).readers(2);
     let (mut rows, mut failures) = (0, 0);
     for left in 0..12 {
         let full = leave_descriptors(left);

@@ -117,9 +117,8 @@ fn after_a_failed_sync_nothing_is_written_any_more_and_reads_go_on() {
 #[test]
 fn whichever_sync_of_a_checkpoint_fails_nothing_is_written_any_more() {
     let managed = CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(8 << 20);
-    let small = |path: &Path| {
-        Options::new(path).durability(Durability::Normal).checkpoint(Checkpoint::Managed(managed))
-    };
+    let small =
+        |path: &Path| Options::new(path).durability(Durability::Normal).checkpoint(Checkpoint::Managed(managed));
     for passing in 0..12 {
         with_options(small, |path, db| {
             let mut known = vec![0];

@@ -68,10 +68,8 @@ impl Bench {
         let path = directory.path().join("test.db");
         let limits = InlineLimits::default().time(READ / 8);
         // Nothing else happens to the WAL.
-        let options = Options::new(&path)
-            .checkpoint(Checkpoint::External)
-            .readers(1)
-            .tuning(|t| t.inline(Inline::Auto(limits)));
+        let options =
+            Options::new(&path).checkpoint(Checkpoint::External).readers(1).tuning(|t| t.inline(Inline::Auto(limits)));
         let db = options.open().wait().unwrap();
         let schema = "CREATE TABLE t (id INTEGER PRIMARY KEY, x); CREATE TABLE other (x);
             WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 3000)

@@ -94,10 +94,8 @@ impl Bench {
         let path = directory.path().join("test.db");
         let limits = InlineLimits::default().time(READ / 4);
         // Nothing else happens to the WAL.
-        let options = Options::new(&path)
-            .checkpoint(Checkpoint::External)
-            .readers(1)
-            .tuning(|t| t.inline(Inline::Auto(limits)));
+        let options =
+            Options::new(&path).checkpoint(Checkpoint::External).readers(1).tuning(|t| t.inline(Inline::Auto(limits)));
         let handle = options.open().wait().unwrap();
         let db = handle.clone();
         db.execute_script(schema).wait().unwrap();

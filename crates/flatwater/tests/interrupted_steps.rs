@@ -166,7 +166,8 @@ impl Swept {
         // Nobody else's steps: no checkpointer. However long a step is held, the writes are members of a group.
         let group = GroupLimits::default().time(Duration::from_secs(3600));
         let options = Options::new(&path)
-            .checkpoint(Checkpoint::External).tuning(|t| t.group(group).inline(inline))
+            .checkpoint(Checkpoint::External)
+            .tuning(|t| t.group(group).inline(inline))
             .close_wait(CLOSE_WAIT);
         let told = Arc::<Mutex<Vec<String>>>::default();
         let tells = told.clone();

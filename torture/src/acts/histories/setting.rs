@@ -62,7 +62,8 @@ impl Setting {
             .durability(self.durability)
             .readers(self.readers)
             .tuning(|t| t.queue(self.queue).statement_cache(self.statement_cache).inline(self.inline))
-            .checkpoint(self.checkpoint).tuning(|t| t.leases(self.leases));
+            .checkpoint(self.checkpoint)
+            .tuning(|t| t.leases(self.leases));
         match self.group {
             Some(group) => options.tuning(|t| t.group(group)),
             None => options.tuning(|t| t.no_group()),

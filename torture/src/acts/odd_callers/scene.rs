@@ -144,8 +144,8 @@ pub(crate) fn options(path: &Path, rng: &mut impl Rng) -> Options {
     if rng.random_bool(0.5) {
         // Small limits, so that the WAL restarts several times.
         options = options.checkpoint(Checkpoint::Managed(
-                CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(1 << 20),
-            ));
+            CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(1 << 20),
+        ));
     }
     options
 }

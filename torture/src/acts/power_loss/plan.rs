@@ -114,8 +114,8 @@ impl Plan {
         let mut options = Options::new(directory.join(MAIN)).durability(durability);
         options = if self.is_managed {
             options.checkpoint(Checkpoint::Managed(
-                    CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(1 << 20),
-                ))
+                CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(1 << 20),
+            ))
         } else {
             options.checkpoint(Checkpoint::External)
         };

@@ -94,8 +94,8 @@ fn options(witness: &Witness, rng: &mut StdRng) -> Options {
         1 => options,
         // The WAL restarts all the time.
         _ => options.checkpoint(Checkpoint::Managed(
-                CheckpointLimits::default().limit_bytes(1 << 20).hard_limit_bytes(16 << 20),
-            )),
+            CheckpointLimits::default().limit_bytes(1 << 20).hard_limit_bytes(16 << 20),
+        )),
     }
 }
 

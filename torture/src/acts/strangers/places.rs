@@ -116,7 +116,8 @@ fn open(place: &Place<'_>, sound: &Stranger, odd: &Odd, read_only: bool, create:
     let options = Options::new(&path)
         .read_only(read_only)
         .create(create)
-        .journal(Journal::Keep).tuning(|t| t.inline(Inline::Never));
+        .journal(Journal::Keep)
+        .tuning(|t| t.inline(Inline::Never));
     let opened = place.runtime.block_on(async {
         let db = options.open().await?;
         let counted = db.query_optional_value::<i64>("SELECT count(*) FROM sqlite_schema", ()).await;

@@ -18,7 +18,8 @@ const LIMIT: u64 = 1 << 20;
 const LIMIT_FRAMES: u32 = 254;
 
 fn small(file: &TestFile) -> Options {
-    file.options().checkpoint(Checkpoint::Managed(CheckpointLimits::default().limit_bytes(LIMIT).hard_limit_bytes(64 * LIMIT)))
+    file.options()
+        .checkpoint(Checkpoint::Managed(CheckpointLimits::default().limit_bytes(LIMIT).hard_limit_bytes(64 * LIMIT)))
 }
 
 async fn write(db: &Database, rows: usize) {

@@ -14,7 +14,8 @@ const INSERT: &str = "INSERT INTO t VALUES (randomblob(8000))";
 const LIMIT: u64 = 4 << 20;
 
 fn small(file: &TestFile) -> Options {
-    file.options().checkpoint(Checkpoint::Managed(CheckpointLimits::default().limit_bytes(LIMIT).hard_limit_bytes(8 * LIMIT)))
+    file.options()
+        .checkpoint(Checkpoint::Managed(CheckpointLimits::default().limit_bytes(LIMIT).hard_limit_bytes(8 * LIMIT)))
 }
 
 async fn write(db: &Database, rows: usize) {

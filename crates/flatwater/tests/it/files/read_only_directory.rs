@@ -177,8 +177,7 @@ fn a_file_that_may_not_be_read_is_told_from_a_directory_that_may_not_be_written(
     let (file, writer) = written("wal");
     writer.close().unwrap();
     set_permissions(file.path(), Permissions::from_mode(0o000)).unwrap();
-    for options in [file.options(), file.options().read_only(true), file.options().journal(Journal::Keep)]
-    {
+    for options in [file.options(), file.options().read_only(true), file.options().journal(Journal::Keep)] {
         let error = options.open().wait().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Open, "{error}");
         assert!(error.message().contains("may not be read by this user"), "{error}");
