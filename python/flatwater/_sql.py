@@ -55,8 +55,8 @@ class Sql:
     def bind_list(self, values: Iterable[object]) -> Sql:
         """Appends a list for `IN` or `NOT IN`, `(?, ?, ?, ?)`, and binds the values to it. The list may be empty.
 
-        One of the values is repeated until the list has one of few lengths, so that lists of many lengths have few texts. `IN` takes a
-        list as a set; where the number of values counts, there is `bind_row`.
+        One of the values is repeated until the list has one of few lengths, so that lists of many lengths have few
+        texts. `IN` takes a list as a set; where the number of values counts, there is `bind_row`.
         """
         values = list(values)
         more = _padded(len(self._params), len(values)) - len(values)
@@ -66,7 +66,10 @@ class Sql:
         return self.bind_row(values)
 
     def bind_row(self, values: Iterable[object]) -> Sql:
-        """Appends a row in parentheses, `(?, ?, ?)`, and binds the values to it, each once: for VALUES, or as arguments."""
+        """Appends a row in parentheses, `(?, ?, ?)`, and binds the values to it, each once.
+
+        For VALUES, or as arguments.
+        """
         values = list(values)
         self._text.append(f"({', '.join('?' * len(values))})")
         self._params.extend(values)

@@ -171,8 +171,8 @@ class Options(TypedDict, total=False):
     on_open: str | list[str]
     """SQL that runs on every connection right after it was opened. Default: none."""
     optimize_every: Seconds | Literal[False]
-    """How often the statistics of SQLite's query planner are brought up to date, and when the database is closed. False:
-    never. Default: once a day."""
+    """How often the statistics of SQLite's query planner are brought up to date, and when the database is closed.
+    False: never. Default: once a day."""
     read_only: bool
     """Opens the database for reading. Default off."""
     readers: int
