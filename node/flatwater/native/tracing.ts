@@ -37,7 +37,7 @@ export interface StatementEvent {
   rows?: number;
   /** The rows that were changed. */
   changes?: number;
-  /** It took longer than `tuning: { slowStatement }`. */
+  /** It took longer than the option `slowStatement`. */
   isSlow?: boolean;
   /** Why it failed. */
   error?: unknown;

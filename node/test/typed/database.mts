@@ -19,7 +19,7 @@ await open("app.db", { walLimitBytes: 1 });
 // @ts-expect-error An option in `tuning`.
 await open("app.db", { tuning: { durability: "full" } });
 // @ts-expect-error A word that is none of those.
-await open("app.db", { tuning: { journal: "delete" } });
+await open("app.db", { journal: "delete" });
 
 const stats: Stats = db.stats();
 const counted: number =

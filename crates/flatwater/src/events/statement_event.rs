@@ -73,7 +73,7 @@ pub struct StatementEvent<'a> {
     pub changes: Option<u64>,
     /// Why it failed. A call that was dropped has the kind [`Cancelled`](crate::ErrorKind::Cancelled).
     pub error: Option<&'a Error>,
-    /// True if `total` is at least [`Tuning::slow_statement`](crate::options::Tuning::slow_statement). For a stream or
+    /// True if `total` is at least [`Options::slow_statement`](crate::Options::slow_statement). For a stream or
     /// batches the sum of `queue`, `lock` and `run` counts, without the time in which the caller used the rows.
     pub is_slow: bool,
 }

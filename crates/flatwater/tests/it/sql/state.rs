@@ -84,7 +84,7 @@ const CONNECTION_STATE: &[(&str, &str, &str)] = &[
     ("PRAGMA query_only = 1", "query_only", "Options::read_only"),
     ("PRAGMA journal_mode = DELETE", "journal_mode", "WAL"),
     ("PRAGMA journal_mode(memory)", "journal_mode", "WAL"),
-    ("PRAGMA wal_autocheckpoint = 1", "wal_autocheckpoint", "Tuning::checkpoint"),
+    ("PRAGMA wal_autocheckpoint = 1", "wal_autocheckpoint", "Options::checkpoint"),
     ("PRAGMA recursive_triggers = 1", "recursive_triggers", "options"),
     ("PRAGMA writable_schema = 1", "writable_schema", "options"),
     ("PRAGMA temp_store = FILE", "temp_store", "Tuning::temp_store"),
