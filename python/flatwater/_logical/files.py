@@ -73,9 +73,9 @@ class Place:
             # A server has its own settings, and the rest are in the address.
             self.options: Any = {key: settings.options[key] for key in settings.options if key not in _OF_FILES}
         else:
-            # Texts in double quotes are what the `sqlite3` module takes.
-            own = {"foreign_keys": settings.foreign_keys, "double_quoted_strings": True, "transaction_idle": IDLE}
-            self.options = {**own, **settings.options}
+            # The `sqlite3` module takes texts in double quotes, and writes nothing that is not asked for.
+            own = {"double_quoted_strings": True, "optimize_every": False, "foreign_keys": settings.foreign_keys}
+            self.options = {"transaction_idle": IDLE, **own, **settings.options}
             self.options.setdefault("busy_timeout", max(settings.timeout, BUSY))
         self.handle: Handle | None = None
         # Of a database in memory, if another was copied into it.
