@@ -387,7 +387,7 @@ mod tests {
 
     #[test]
     fn a_column_with_a_meaning_has_its_form() {
-        let (mut flat, mut out) = (Flat::default(), [0.0; 16]);
+        let (mut flat, mut out) = (Flat::default(), [0.0; 32]);
         let columns = [
             Some(Meaning::Boolean),
             Some(Meaning::Datetime),

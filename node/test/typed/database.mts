@@ -2,13 +2,11 @@
 import { open, type Options, type StandardSchema, type Stats, type Tuning } from "../../dist/index.mjs";
 
 const tuning: Tuning = {
-  slowStatement: 50,
   walLimitBytes: 1 << 20,
   autoVacuum: "incremental",
-  journal: "wal",
   group: false,
 };
-const options: Options = { durability: "full", readers: 2, tuning };
+const options: Options = { durability: "full", readers: 2, slowStatement: 50, journal: "wal", tuning };
 const db = await open("app.db", options);
 // @ts-expect-error A misspelt option.
 await open("app.db", { durabilty: "full" });
@@ -17,7 +15,7 @@ await open("app.db", { tuning: { walLimitByte: 1 } });
 // @ts-expect-error A key of `tuning` beside it.
 await open("app.db", { walLimitBytes: 1 });
 // @ts-expect-error An option in `tuning`.
-await open("app.db", { tuning: { durability: "full" } });
+await open("app.db", { tuning: { journal: "wal" } });
 // @ts-expect-error A word that is none of those.
 await open("app.db", { journal: "delete" });
 
