@@ -8,11 +8,8 @@ exports.driver = async (filename, pragmas) => {
   const bytes = Math.max(-Number(asked.get("cache_size")) * 1024, 64 * 1024);
   const db = await open(filename, {
     durability: asked.get("synchronous") === "FULL" ? "full" : "normal",
-    tuning: {
-      readerCacheBytes: bytes,
-      writerCacheBytes: bytes,
-      journal: asked.get("journal_mode") === "WAL" ? "wal" : "keep",
-    },
+    journal: asked.get("journal_mode") === "WAL" ? "wal" : "keep",
+    tuning: { readerCacheBytes: bytes, writerCacheBytes: bytes },
   });
   const exec = (sql) => (/^VACUUM/.test(sql) ? db.vacuum() : db.executeScript(sql));
   return Object.defineProperty(db, "exec", { value: exec });
