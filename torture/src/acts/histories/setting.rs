@@ -58,7 +58,9 @@ impl Setting {
 
     pub(super) fn options(&self, file: &Path) -> Options {
         let path = if self.in_memory { Path::new(":memory:") } else { file };
+        // What is compared has no statistics.
         let options = Options::new(path)
+            .optimize_every(None)
             .durability(self.durability)
             .readers(self.readers)
             .tuning(|t| t.queue(self.queue).statement_cache(self.statement_cache).inline(self.inline))

@@ -117,6 +117,7 @@ fn open(place: &Place<'_>, sound: &Stranger, odd: &Odd, read_only: bool, create:
         .read_only(read_only)
         .create(create)
         .journal(Journal::Keep)
+        .optimize_every(None)
         .tuning(|t| t.inline(Inline::Never));
     let opened = place.runtime.block_on(async {
         let db = options.open().await?;

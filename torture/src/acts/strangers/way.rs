@@ -39,7 +39,8 @@ impl Way {
     }
 
     pub(super) fn options(self, path: &Path) -> Options {
-        let several = Options::new(path).busy_timeout(LOCK_WAIT).create(false);
+        // What is compared has no statistics.
+        let several = Options::new(path).busy_timeout(LOCK_WAIT).create(false).optimize_every(None);
         let options = several.clone().readers(1);
         match self {
             Self::Default => several,
