@@ -3,6 +3,8 @@
 //! Owns: `Sql`, a text and its parameters in one order. Runs on the caller's thread. Invariant: nothing that was made
 //! at run time gets into the text but quoted identifiers. Leaves out: parsing the text.
 
+use flatwater_sqlite::Bindings;
+
 use flatwater_base::error::location::at_parameter;
 use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::values::convert::ToSql;
@@ -87,7 +89,7 @@ impl Sql {
         match (&mut self.params, &other.params) {
             (Ok(params), Ok(others)) => params.append(others),
             (Ok(params), Err((number, error))) => {
-                self.params = Err((number.map(|number| params.row().values().count() + number), error.clone()));
+                self.params = Err((number.map(|number| params.row().count() + number), error.clone()));
             }
             (Err(_), _) => {}
         }
@@ -120,7 +122,7 @@ impl Sql {
 
     /// Binds values, and repeats one of them until there are as many as `wanted` says of how many were bound before, and are in the list.
     fn bind_values<I: IntoIterator<Item: ToSql>>(mut self, values: I, wanted: fn(usize, usize) -> usize) -> Self {
-        let before = self.params.as_ref().map_or(0, |params| params.row().values().count());
+        let before = self.params.as_ref().map_or(0, |params| params.row().count());
         let mut count = 0;
         for value in values {
             self.add(&value);
