@@ -6,4 +6,5 @@ pub mod experiment;
 pub mod list;
 pub mod readme;
 pub mod report;
+mod rest;
 pub mod run;

@@ -1,7 +1,7 @@
-//! The chart of the README, and the tables of speed and of turns on the page of speed, each generated between two marks from committed
-//! results.
+//! The chart of the README, and the tables on the page of speed, each generated between two marks from committed results.
 //!
-//! Owns: the rows and columns of the table of speed; where that of turns (`busy` makes it) and the chart (`chart` draws it) stand.
+//! Owns: the rows and columns of the table of speed; where the others (`busy` and `rest` make them) and the chart (`chart` draws it)
+//! stand.
 //! Leaves out: what the figures mean.
 
 use std::fs;
@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::commands::busy::turns_table;
+use crate::commands::rest::rest_table;
 use crate::figures::floor::{FLOOR, HELD_FLOOR};
 use crate::figures::metric::OPS_PER_SECOND;
 use crate::figures::result::{Measured, write_atomically};
@@ -38,6 +39,8 @@ const BEGIN_CHART: &str = "<!-- lab:chart -->";
 const END_CHART: &str = "<!-- /lab:chart -->";
 const BEGIN_TURNS: &str = "<!-- lab:turns ";
 const END_TURNS: &str = "<!-- /lab:turns -->";
+const BEGIN_REST: &str = "<!-- lab:rest ";
+const END_REST: &str = "<!-- /lab:rest -->";
 const OURS: &str = "flatwater";
 /// The pages with marks.
 const PAGES: [&str; 2] = ["README.md", "docs/guide/speed.md"];
@@ -112,7 +115,8 @@ pub fn with_chart(page: &str, root: &Path) -> Result<(String, Vec<(PathBuf, Stri
     }
     let image = |look: &str| format!("docs/images/speed-{look}.svg");
     let images = LOOKS.iter().map(|(name, look)| (root.join(image(name)), svg(&results, look))).collect();
-    let machines = results.iter().map(|(language, summary)| format!("{}: {}", language.name, machine(summary)));
+    let machines =
+        results.iter().map(|(language, summary)| format!("{}: {}", language.name, machine(summary, language.ours())));
     let chart = format!(
         "<picture>\n  <source media=\"(prefers-color-scheme: dark)\" srcset=\"{}\">\n  <img src=\"{}\" alt=\"{}\">\n</picture>\n\n\
          Times: shorter is better. {}\n{RATIOS}\n",
@@ -132,12 +136,10 @@ pub fn rewritten(readme: &str, root: &Path, file: &str) -> Result<String> {
     Ok(format!("{before}{BEGIN}{file} -->\n{table}{END}{after}"))
 }
 
-/// Returns the page with the table of turns, if it has the marks for it.
+/// Returns the page with the tables of turns and of what is taken at rest, if it has the marks for them.
 pub fn with_others(page: &str, root: &Path) -> Result<String> {
-    between(page, root, (BEGIN_TURNS, END_TURNS), &|measured| {
-        refuse_what_is_nothing_to_show(measured)?;
-        turns_table(measured)
-    })
+    let page = between(page, root, (BEGIN_TURNS, END_TURNS), &turns_table)?;
+    between(&page, root, (BEGIN_REST, END_REST), &rest_table)
 }
 
 /// Returns the page with the table of the result that the first mark names between two marks, if it has them.
@@ -151,7 +153,9 @@ fn between(
     let missing = || format!("the page has a mark `{begin}FILE -->` without `{end}`");
     let (file, rest) = rest.split_once(" -->").with_context(missing)?;
     let (_, after) = rest.split_once(end).with_context(missing)?;
-    let table = table(&Measured::read(&root.join(file.trim()))?)?;
+    let measured = Measured::read(&root.join(file.trim()))?;
+    refuse_what_is_nothing_to_show(&measured)?;
+    let table = table(&measured)?;
     Ok(format!("{before}{begin}{file} -->\n{table}{end}{after}"))
 }
 
@@ -185,16 +189,16 @@ fn generate(measured: &Measured) -> Result<String> {
     let header = peers.iter().map(|peer| format!(" {peer} |")).collect::<String>();
     let rule = "---|".repeat(peers.len() + 3);
     let rows = rows.join("\n");
-    let machine = machine(&summary);
+    let machine = machine(&summary, OURS);
     Ok(format!("{machine}\n{RATIOS}\n\n| |{header} Flatwater | beside `{FLOOR}` |\n|{rule}\n{rows}\n"))
 }
 
 const RATIOS: &str = "Ratios carry over to other machines; absolute figures do not.";
 
-fn machine(summary: &Summary) -> String {
+fn machine(summary: &Summary, ours: &str) -> String {
     let circumstances = &summary.circumstances;
     let machine = &circumstances.machine;
-    let sqlite = circumstances.versions.get(OURS).map(|version| version.sqlite.as_str()).unwrap_or("?");
+    let sqlite = circumstances.versions.get(ours).map(|version| version.sqlite.as_str()).unwrap_or("?");
     let commit = circumstances.commit.as_deref().map_or("no commit", |commit| &commit[..commit.len().min(10)]);
     format!(
         "{}, {} cores, {} GiB, {}, {}; SQLite {sqlite}; {}, commit {commit}. Medians of {} runs a side, the sides in turn.",

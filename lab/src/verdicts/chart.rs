@@ -43,6 +43,13 @@ const ONE_READ: &str = "one read by key";
 const INSERTS: &str = "100 inserts at once";
 const HOLD: &str = "event loop held by a slow query";
 
+impl Language {
+    /// The peer that is Flatwater, which is the last.
+    pub fn ours(&self) -> &'static str {
+        self.peers.last().map_or("", |(peer, _)| peer)
+    }
+}
+
 /// The languages, in the order of the chart.
 pub const LANGUAGES: [Language; 3] = [
     Language {

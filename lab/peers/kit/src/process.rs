@@ -59,6 +59,18 @@ pub(crate) fn disk_reads() -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("read_bytes:"))?.trim().parse().ok()
 }
 
+/// The bytes of this program's file that are mapped into memory, where the kernel tells it: its code and constants, without what only
+/// a debugger reads.
+pub(crate) fn mapped_program() -> Option<u64> {
+    let program = std::env::current_exe().ok()?;
+    let maps = fs::read_to_string("/proc/self/maps").ok()?;
+    let ranges = maps.lines().filter(|line| line.ends_with(program.to_str().unwrap_or("\0"))).filter_map(|line| {
+        let (begin, end) = line.split_whitespace().next()?.split_once('-')?;
+        u64::from_str_radix(end, 16).ok()?.checked_sub(u64::from_str_radix(begin, 16).ok()?)
+    });
+    Some(ranges.sum())
+}
+
 /// Makes the peak start over at the present size. Answers whether it could.
 pub(crate) fn reset_peak() -> bool {
     fs::write("/proc/self/clear_refs", "5").is_ok()

@@ -1,5 +1,6 @@
 //! Every lane, each in a small file of its own.
 
+mod at_rest;
 mod bound_values;
 mod burst;
 mod caller;
@@ -82,6 +83,7 @@ pub(crate) fn all<P: Peer>() -> Vec<Lane> {
         long_queries::lanes::<P>,
         large_results::lanes::<P>,
         memory::lanes::<P>,
+        at_rest::lanes::<P>,
         tenants::lanes::<P>,
         tenants_random::lanes::<P>,
         live::lanes::<P>,
