@@ -109,12 +109,13 @@ fn many_one<'e>(env: Env<'e>, of: &mut ManyOf, has_types: bool, given: Value<'e>
     Ok(())
 }
 
-/// `runMany(rows, timeout, place, integers, types)`: `executeMany` or `batch`.
+/// `runMany(rows, timeout, place, integers, types, wantsRows)`: `executeMany`, `queryMany` or `batch`.
 pub(crate) fn run<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (env, host) = (call.env, call.host);
     let Some(Handle::Many(many)) = host.handles.take(call.number::<0>()?) else { return host.failed(env, gone()) };
     let Many { of, target, spot, .. } = *many;
     let made = match of {
+        ManyOf::Rows { sql, rows, .. } if env.as_bool(call.argument::<5>())? => target.query_many(&sql, rows),
         ManyOf::Rows { sql, rows, .. } => target.execute_many(&sql, rows),
         ManyOf::Statements(all) => target.batch(all),
         ManyOf::Taken => target.batch(BatchStatements::default()),

@@ -43,6 +43,7 @@ const TABLES = {
   "tuning.md": ADA_AND_EVE,
   "writing.md": `CREATE TABLE items (id INTEGER PRIMARY KEY, stock INTEGER); INSERT INTO items VALUES (1, 2), (2, 9);
     CREATE TABLE visits (page TEXT PRIMARY KEY, count INTEGER); CREATE TABLE lines (number, text);
+    CREATE TABLE tags (id INTEGER PRIMARY KEY, name);
     CREATE TABLE orders (id INTEGER PRIMARY KEY, item, count); CREATE TABLE log (text);`,
 };
 

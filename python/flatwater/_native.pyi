@@ -314,6 +314,48 @@ class Executor:
         timeout: Seconds | None = None,
     ) -> Call[list[_T]]: ...
     @overload
+    def query_many(
+        self,
+        sql: str,
+        rows: Iterable[Params],
+        *,
+        into: None = None,
+        types: Types | None = None,
+        timeout: Seconds | None = None,
+    ) -> Call[Rows]:
+        """Runs one statement that returns rows once per row of parameters, all or nothing: an INSERT with RETURNING.
+        Returns the rows of all its runs in the order of the parameters, or a list of what `into` makes of each."""
+    @overload
+    def query_many(
+        self,
+        sql: str,
+        rows: Iterable[Params],
+        *,
+        into: type[dict[Any, Any]],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
+    ) -> Call[list[dict[str, Any]]]: ...
+    @overload
+    def query_many(
+        self,
+        sql: str,
+        rows: Iterable[Params],
+        *,
+        into: type[tuple[Any, ...]],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
+    ) -> Call[list[tuple[Any, ...]]]: ...
+    @overload
+    def query_many(
+        self,
+        sql: str,
+        rows: Iterable[Params],
+        *,
+        into: Callable[..., _T],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
+    ) -> Call[list[_T]]: ...
+    @overload
     def query_one(
         self,
         sql: SqlLike,
@@ -426,10 +468,9 @@ class Executor:
     def _executemany_part(
         self, sql: str, rows: Iterable[Params], first: int, timeout: Seconds | None
     ) -> OwnCall[int]: ...
-    def _executemany_kept(self, sql: str, rows: Iterable[Params]) -> OwnCall[int]: ...
+    def _run_many(self, sql: str, rows: Iterable[Params], keeps: bool) -> OwnCall[RunResult]: ...
     def _prepare(self, sql: str, timeout: Seconds | None) -> OwnCall[None]: ...
     def _open(self, on: NativeDatabase | TransactionGuard | SnapshotGuard | NativeConnection) -> None: ...
-    def _batch_kept(self, statements: Iterable[Any]) -> OwnCall[list[RunResult]]: ...
     def _begin(
         self, timeout: Seconds | None, guard: TransactionGuard | None = None, rowid: int | None = None
     ) -> OwnCall[TransactionGuard]: ...

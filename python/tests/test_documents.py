@@ -66,6 +66,7 @@ TABLES = {
         CREATE TABLE items (id INTEGER PRIMARY KEY, stock INTEGER);
         INSERT INTO items VALUES (1, 2), (2, 9);
         CREATE TABLE visits (page TEXT PRIMARY KEY, count INTEGER);
+        CREATE TABLE tags (id INTEGER PRIMARY KEY, name);
         CREATE TABLE lines (number, text);
         CREATE TABLE orders (id INTEGER PRIMARY KEY, item, count);
         CREATE TABLE log (text);""",

@@ -38,6 +38,7 @@ VERBS = {
     "execute": {"params", "changes", "last_insert_rowid"},
     "run": {"params", "columns", "result"},
     "execute_many": {"rows", "changes"},
+    "query_many": {"rows", "returned"},
     "batch": {"results"},
     "execute_script": set(),
     "query": {"params", "columns", "rows"},
@@ -238,6 +239,8 @@ def ended(step: dict[str, Any], verb: str, result: Any) -> None:
             assert list(result.columns) == step["columns"]
         if "rows" in step:
             same_rows(step["rows"], result)
+    elif verb == "query_many" and "returned" in step:
+        same_rows(step["returned"], result)
     elif verb in ("query_one", "query_optional") and "row" in step:
         assert (step["row"] is None) == (result is None)
         same_row(step["row"] or [], result or [])
@@ -443,6 +446,8 @@ class Program:
                 return await on.prepare(step["sql"], timeout=limit)
             case "execute_many":
                 return await on.executemany(of, [params(row) for row in step["rows"]], timeout=limit)
+            case "query_many":
+                return await on.query_many(of, [params(row) for row in step["rows"]], timeout=limit)
             case "execute_script":
                 return await on.executescript(of, timeout=limit)
             case "batch":

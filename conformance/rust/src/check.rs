@@ -35,6 +35,7 @@ fn of(verb: &Verb, outcome: &Outcome) -> Checked {
             result.as_ref().map_or(Ok(()), |expected| ran(expected, is))
         }
         (Verb::ExecuteMany { changes, .. }, Outcome::Changes(is)) => same("changes", changes.as_ref(), is),
+        (Verb::QueryMany { returned: Some(expected), .. }, Outcome::Rows(is)) => rows(expected, is),
         (Verb::Batch { results: Some(expected), .. }, Outcome::Batch(is)) => batch(expected, is),
         (Verb::Query { columns, rows: expected, .. }, Outcome::Rows(is)) => {
             let names: Vec<_> = is.columns().map(str::to_owned).collect();

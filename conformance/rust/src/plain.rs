@@ -20,9 +20,7 @@ pub(crate) fn is_plain(scenario: &Scenario) -> bool {
         && scenario.steps.iter().all(|step| {
             let common = &step.common;
             let kind = common.error.as_ref().map(|error| &*error.kind);
-            let is_call =
-                matches!(step.verb, Verb::ExecuteMany { .. } | Verb::Batch { .. } | Verb::ExecuteScript { .. })
-                    || matches!(step.verb.text(), Some(Text::Sql(_)));
+            let is_call = is_of_several(&step.verb) || matches!(step.verb.text(), Some(Text::Sql(_)));
             is_call
                 && common.start.is_none()
                 && (common.is_plain() || kind == Some("timeout"))
@@ -44,7 +42,7 @@ pub(crate) fn run(scenario: &Scenario) -> Checked {
 }
 
 fn step(connection: &Connection, step: &Step) -> Checked {
-    let end = if matches!(step.verb, Verb::ExecuteMany { .. } | Verb::Batch { .. } | Verb::ExecuteScript { .. }) {
+    let end = if is_of_several(&step.verb) {
         let all = || {
             connection.execute_batch("BEGIN")?;
             let ran = several(connection, &step.verb)?;
@@ -82,9 +80,16 @@ struct Ran {
     rowid: i64,
 }
 
+/// Returns true for a call that runs statements in a transaction of its own.
+fn is_of_several(verb: &Verb) -> bool {
+    matches!(verb, Verb::ExecuteMany { .. } | Verb::QueryMany { .. } | Verb::Batch { .. } | Verb::ExecuteScript { .. })
+}
+
 fn several(connection: &Connection, verb: &Verb) -> rusqlite::Result<Vec<Ran>> {
     match verb {
-        Verb::ExecuteMany { of, rows, .. } => rows.iter().map(|params| statement(connection, of, params)).collect(),
+        Verb::ExecuteMany { of, rows, .. } | Verb::QueryMany { of, rows, .. } => {
+            rows.iter().map(|params| statement(connection, of, params)).collect()
+        }
         Verb::Batch { of, .. } => of.iter().map(|(sql, params)| statement(connection, sql, params)).collect(),
         Verb::ExecuteScript { of } => connection.execute_batch(of).map(|()| Vec::new()),
         _ => Ok(Vec::new()),
@@ -158,6 +163,9 @@ fn compare(verb: &Verb, ran: &[Ran]) -> Checked {
         }
         (Verb::ExecuteMany { changes: Some(changes), .. }, _) => {
             equal("changes", *changes, ran.iter().map(|ran| ran.changes).sum())
+        }
+        (Verb::QueryMany { returned: Some(expected), .. }, _) => {
+            rows(expected, &ran.iter().flat_map(|ran| ran.rows.iter().cloned()).collect::<Vec<_>>())
         }
         (Verb::Batch { results: Some(results), .. }, _) => {
             results.iter().zip(ran).try_for_each(|(expected, ran)| one_result(expected, ran))

@@ -90,6 +90,12 @@ pub(crate) enum Verb {
         rows: Vec<Params>,
         changes: Option<u64>,
     },
+    QueryMany {
+        of: String,
+        /// Of parameters.
+        rows: Vec<Params>,
+        returned: Option<Vec<Vec<Value>>>,
+    },
     Batch {
         of: Vec<(String, Params)>,
         results: Option<Vec<RunResult>>,
@@ -272,6 +278,7 @@ fn common_of(verb: &str) -> Option<&'static [&'static str]> {
         "execute"
         | "run"
         | "execute_many"
+        | "query_many"
         | "batch"
         | "execute_script"
         | "query"

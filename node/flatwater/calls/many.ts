@@ -27,6 +27,8 @@ export interface Many<T> {
   add(many: number, all: readonly T[], from: number): number;
   /** One as it is now. */
   copy(one: T): T;
+  /** The rows that the runs return are wanted. */
+  readonly wantsRows: boolean;
 }
 
 /** All that a call takes one by one. */
@@ -143,12 +145,17 @@ function addSlice<T>(
 export const ROWS: Many<Params> = {
   add: (rows, all, from) => addAll(rows, all, from, false),
   copy: copiedRow,
+  wantsRows: false,
 };
+
+/** The same of a statement that returns rows. */
+export const ROWS_OF_RUNS: Many<Params> = { ...ROWS, wantsRows: true };
 
 /** Statements. */
 export const STATEMENTS: Many<BatchStatement> = {
   add: (statements, all, from) => addAll(statements, all, from, true),
   copy: copiedStatement,
+  wantsRows: false,
 };
 
 function addAll(many: number, all: readonly unknown[], from: number, areStatements: boolean): number {

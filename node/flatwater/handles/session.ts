@@ -28,7 +28,16 @@ import {
 import { CALL_OPTIONS, check, JSON_OPTIONS, QUERY_OPTIONS, RUN_OPTIONS, type Known } from "../calls/given.js";
 import { embeddedOf, formOfJson, jsonStream, type JsonOptions } from "../calls/json.js";
 import { letGo, typesOf, type ReadAs } from "../calls/types.js";
-import { checkGiven, collect, ROWS, STATEMENTS, takesPlace, type Given, type Many } from "../calls/many.js";
+import {
+  checkGiven,
+  collect,
+  ROWS,
+  ROWS_OF_RUNS,
+  STATEMENTS,
+  takesPlace,
+  type Given,
+  type Many,
+} from "../calls/many.js";
 import { native, type Answer } from "../native/addon.js";
 import { FlatwaterError, throwIfAborted, whole } from "../native/errors.js";
 import { place } from "../native/flow.js";
@@ -117,6 +126,20 @@ export abstract class Session {
     return this.runMany("executeMany", statement, rows, options, number, ROWS);
   }
 
+  /**
+   * Runs one statement that returns rows for each row of parameters, all of them or none: an INSERT with RETURNING. Resolves with the
+   * rows of all runs, in the order of the parameters, which are taken as those of `executeMany`.
+   */
+  queryMany<T = Row>(statement: string, rows: Given<Params>, options?: QueryOptions<T>): Promise<T[]> {
+    try {
+      checkAs(options?.as);
+      const reader = new RowsReader(formOf(options, this.readAs.rows));
+      return madeOf(this.runMany("queryMany", statement, rows, options, reader, ROWS_OF_RUNS), reader, options);
+    } catch (error) {
+      return refused(error);
+    }
+  }
+
   /** Runs several statements, all of them or none, and resolves with a result for each. They are taken as the rows of `executeMany`. */
   batch(statements: Given<BatchStatement>, options?: CallOptions): Promise<RunResult[]> {
     return this.runMany("batch", undefined, statements, options, new BatchReader(() => this.readAs.rows), STATEMENTS);
@@ -130,14 +153,9 @@ export abstract class Session {
   /** Resolves with all rows. */
   query<T = Row>(statement: Statement, params?: Params, options?: QueryOptions<T>): Promise<T[]> {
     try {
-      const as = options?.as;
-      checkAs(as);
+      checkAs(options?.as);
       const reader = new RowsReader(formOf(options, this.readAs.rows));
-      const rows = this.perform(QUERY, statement, params, options, reader, options);
-      // The outcome of a write is known by then.
-      const signal = () => (reader.isOfWrite ? undefined : options?.signal);
-      const made = as === undefined ? rows : rows.then((all) => allMadeAs(as, all, reader.isOfWrite, signal()));
-      return made as Promise<T[]>;
+      return madeOf(this.perform(QUERY, statement, params, options, reader, options), reader, options);
     } catch (error) {
       return refused(error);
     }
@@ -380,11 +398,15 @@ export abstract class Session {
     trace?: Trace,
   ): Promise<R> {
     const text = statement === undefined ? undefined : textOf(statement);
-    check(options, CALL_OPTIONS);
+    const query: QueryOptions | undefined = of.wantsRows ? options : undefined;
+    check(options, of.wantsRows ? QUERY_OPTIONS : CALL_OPTIONS);
     checkGiven(given);
     const [at, timeout, signal] = [place(), timeoutOf(options), options?.signal];
-    const many = native.rows(this.handle, takesPlace(given), text, this.readAs.types);
+    const integers = integersOf(query?.integers, this.readAs.integers);
+    const types = typesOf(query?.types, this.readAs.types, true);
+    const many = native.rows(this.handle, takesPlace(given), text, types);
     if (many === FAILED) {
+      letGo(query?.types, types);
       throw new FlatwaterError(native.failure());
     }
     let isMade = false;
@@ -395,18 +417,23 @@ export abstract class Session {
         throwIfAborted(signal);
       }
       isMade = true;
-      return await settle(
-        native.runMany(many, timeout, at, this.readAs.integers, this.readAs.types),
-        reader,
-        signal,
-        trace,
-      );
+      return await settle(native.runMany(many, timeout, at, integers, types, of.wantsRows), reader, signal, trace);
     } finally {
+      letGo(query?.types, types);
       if (!isMade) {
         native.release(many);
       }
     }
   }
+}
+
+/** What a program wants of all rows. */
+function madeOf<T>(rows: Promise<unknown[]>, reader: RowsReader, options: QueryOptions<T> | undefined): Promise<T[]> {
+  const as = options?.as;
+  // The outcome of a write is known by then.
+  const signal = () => (reader.isOfWrite ? undefined : options?.signal);
+  const made = as === undefined ? rows : rows.then((all) => allMadeAs(as, all, reader.isOfWrite, signal()));
+  return made as Promise<T[]>;
 }
 
 unknownNames(Session.prototype);

@@ -125,7 +125,7 @@ export interface Native {
   rows(target: number, takesPlace: boolean, sql: string | undefined, types: number): number;
   addRows(rows: number, from: readonly unknown[], at: number): number;
   addPlain(many: number, numbers: Float64Array, count: number, text: string): number;
-  runMany(rows: number, timeout: number, place: number, integers: number, types: number): Answer;
+  runMany(rows: number, timeout: number, place: number, integers: number, types: number, wantsRows: boolean): Answer;
   stats(database: number): number | object;
   name(database: number): string | undefined;
   allocated(): number | undefined;

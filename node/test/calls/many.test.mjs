@@ -184,3 +184,46 @@ test("statements of all forms run in their order, each with its own values", asy
   const rows = many.map(([, values]) => values);
   assert.deepStrictEqual(await stored(db), [...rows, ...expected(7), ...rows]);
 });
+
+test("the rows of all runs come in their order, as a query has them", async (t) => {
+  const db = await database(t, { integers: "auto" });
+  await db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, a, at DATETIME)");
+  const insert = "INSERT INTO t (a, at) VALUES (?, '2026-11-30 12:00:00') RETURNING id, a, at";
+  const first = await db.queryMany(insert, [["x"], [2n ** 60n]], {
+    integers: "bigint",
+    types: "standard",
+    rows: "array",
+  });
+  const at = new Date("2026-11-30T12:00:00Z");
+  assert.deepEqual(first, [
+    [1n, "x", at],
+    [2n, 2n ** 60n, at],
+  ]);
+  async function* values() {
+    for (let a = 0; a < 3000; a++) {
+      yield [a];
+    }
+  }
+  class Made {
+    get difference() {
+      return this.id - this.a;
+    }
+  }
+  const later = await db.queryMany(insert, values(), { as: Made });
+  assert.deepEqual(
+    later.map((row) => row.difference),
+    Array(3000).fill(3),
+  );
+  await db.begin().then(async (tx) => {
+    assert.deepEqual(await tx.queryMany("DELETE FROM t WHERE id = ? RETURNING a", [[1], [1]]), [{ a: "x" }]);
+    await tx.commit();
+  });
+  assert.deepEqual(await db.queryMany(insert, []), []);
+  const refused = { kind: "misuse", code: "FLATWATER_RETURNS_ROWS", message: /`queryMany`/ };
+  await assert.rejects(db.executeMany(insert, [[1]]), refused);
+  await assert.rejects(db.queryMany(insert, [[1]], { types: { none: "json" } }), { code: "FLATWATER_NO_SUCH_COLUMN" });
+  await assert.rejects(db.queryMany(insert, [[1]], { arrays: true }), { code: "FLATWATER_INVALID_OPTION" });
+  await assert.rejects(db.queryMany(insert, [[1]], { signal: AbortSignal.abort() }), { name: "AbortError" });
+  // The statement that named a column that is not there has run.
+  assert.equal(await db.queryValue("SELECT count(*) FROM t"), 3002);
+});

@@ -14,6 +14,7 @@ const VERBS = {
   close: [],
   execute: ["params", "changes", "last_insert_rowid"],
   execute_many: ["rows", "changes"],
+  query_many: ["rows", "returned"],
   run: ["params", "columns", "result"],
   batch: ["results"],
   execute_script: [],
@@ -211,6 +212,8 @@ export class Program {
         return { stream: new Stream(on, step.sql, values) };
       case "execute_many":
         return on.executeMany(of, step.rows.map(params), options);
+      case "query_many":
+        return on.queryMany(of, step.rows.map(params), { ...options, rows: "array" });
       case "batch":
         return on.batch(
           of.map(([sql, row]) => [sql, params(row)]),

@@ -24,6 +24,8 @@ export function ended(step, verb, result) {
     case "query":
       assert.deepEqual(result.columns, step.columns);
       return "rows" in step && sameRows(step.rows, result);
+    case "query_many":
+      return "returned" in step && sameRows(step.returned, result);
     case "query_one":
     case "query_optional":
       if ("row" in step) {

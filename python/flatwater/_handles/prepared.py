@@ -83,6 +83,43 @@ class Prepared:
         return self._on.query(self.sql, params, into=into, types=types, timeout=timeout)
 
     @overload
+    def query_many(
+        self, rows: Iterable[Params], *, into: None = None, types: Types | None = None, timeout: Seconds | None = None
+    ) -> Call[Rows]: ...
+    @overload
+    def query_many(
+        self,
+        rows: Iterable[Params],
+        *,
+        into: type[dict[Any, Any]],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
+    ) -> Call[list[dict[str, Any]]]: ...
+    @overload
+    def query_many(
+        self,
+        rows: Iterable[Params],
+        *,
+        into: type[tuple[Any, ...]],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
+    ) -> Call[list[tuple[Any, ...]]]: ...
+    @overload
+    def query_many(
+        self,
+        rows: Iterable[Params],
+        *,
+        into: Callable[..., _T],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
+    ) -> Call[list[_T]]: ...
+    def query_many(
+        self, rows: Iterable[Params], *, into: Any = None, types: Types | None = None, timeout: Seconds | None = None
+    ) -> Call[Any]:
+        """As `Database.query_many`."""
+        return self._on.query_many(self.sql, rows, into=into, types=types, timeout=timeout)
+
+    @overload
     def query_one(
         self, params: Params = None, *, into: None = None, types: Types | None = None, timeout: Seconds | None = None
     ) -> Call[Row]: ...

@@ -52,7 +52,12 @@ class LogicalCursor:
         self._take((yield from self.connection.run(sql, given)))
 
     def executemany(self, sql: str, rows: Iterable[Any]) -> Steps[None]:
-        """Runs one statement for each row of parameters."""
+        """Runs one statement for each row of parameters. Of RETURNING only the columns are told."""
+        yield from self.run_many(sql, rows)
+        self._result.close()
+
+    def run_many(self, sql: str, rows: Iterable[Any]) -> Steps[None]:
+        """Runs one statement for each row of parameters. The result has the rows of all runs."""
         self._give_up()
         given = rows if isinstance(rows, (list, tuple)) else self._apart(rows)
         self._take((yield from self.connection.many(sql, given)))

@@ -85,7 +85,7 @@ class OnServer(Pooled):
         sql, places = self._told.text(what)
         result = Result()
         try:
-            done = yield from self._run(self.on, what, sql, values, result, places)
+            done = yield from self._run(self.on, sql, values, result, places)
         except Error:
             self._notice_end()
             raise
@@ -101,14 +101,16 @@ class OnServer(Pooled):
     def _write_many(self, what: Statement, given: Iterable[Any]) -> Steps[Result]:
         result = Result()
         try:
-            changes = yield Whole(self.on.executemany(what.sql, given), self.running)
+            done = yield Whole(self.on._run_many(what.sql, given, False), self.running)
         except Error:
             self._notice_end()
             raise
         if what.changes_rows:
-            self._count(changes)
+            self._count(done.changes)
         if what.is_dml:
-            result.rowcount = changes
+            result.rowcount = done.changes
+        if done.rows is not None:
+            result.add(done.rows, 0)
         return result
 
     def _count(self, changes: int) -> None:

@@ -99,12 +99,9 @@ class Own:
         if what.kind is Kind.READ:
             result.add((yield self.on.query(sql, values)), types, places)
             return 0
-        if what.kind is not Kind.PRAGMA and not what.has_rows:
-            done = yield Whole(self.on.execute(sql, values))
-        else:
-            done = yield Whole(self.on.run(sql, values))
-            if done.rows is not None:
-                result.add(done.rows, types, places)
+        done = yield Whole(self.on.run(sql, values))
+        if done.rows is not None:
+            result.add(done.rows, types, places)
         changes: int = done.changes
         return changes
 

@@ -256,7 +256,7 @@ class Pooled:
         sql, places = self._told.text(what, opened.known)
         result = Result()
         try:
-            done = yield from self._run(opened.on, what, sql, values, result, places)
+            done = yield from self._run(opened.on, sql, values, result, places)
         except Error:
             self._notice_end()
             yield from self._note(what)
@@ -267,12 +267,8 @@ class Pooled:
             result.rowcount = done.changes
         return result
 
-    def _run(
-        self, on: Executor, what: Statement, sql: str, values: Any, result: Result, places: dict[str, str]
-    ) -> Steps[Any]:
+    def _run(self, on: Executor, sql: str, values: Any, result: Result, places: dict[str, str]) -> Steps[Any]:
         """Runs a statement that may write there, and adds its rows. Returns what it has changed."""
-        if not what.has_rows:
-            return (yield Whole(on.execute(sql, values), self.running))
         done = yield Whole(on.run(sql, values), self.running)
         if done.rows is not None:
             result.add(done.rows, self._settings.detect_types, places)

@@ -184,20 +184,15 @@ def read(
 
 def for_each(on: Executor, what: Statement, given: Iterable[Any], running: set[Any] | None) -> Steps[Result]:
     """Runs a statement that changes rows for each row of parameters. If one fails, or cannot be had, those before it
-    stay. The rows of RETURNING are not kept, and only their columns are told."""
+    stay. The result has the rows of all runs."""
     result = Result()
     if what.kind is not Kind.WRITE:
         # As in `sqlite3`, which compiles it before.
         yield on._prepare(what.sql, None)
         raise make("ProgrammingError", "executemany() can only execute DML statements.", "misuse")
-    if what.has_rows:
-        all_done = yield Whole(on._batch_kept((what.sql, row) for row in given), running)
-        result.rowcount = sum(done.changes for done in all_done)
-        if all_done and all_done[-1].rows is not None:
-            result.add(all_done[-1].rows, 0)
-            result.close()
-    else:
-        result.rowcount = yield Whole(on._executemany_kept(what.sql, given), running)
-    if not what.is_dml:
-        result.rowcount = -1
+    done = yield Whole(on._run_many(what.sql, given, True), running)
+    if done.rows is not None:
+        result.add(done.rows, 0)
+    if what.is_dml:
+        result.rowcount = done.changes
     return result

@@ -48,7 +48,6 @@ class Statement:
         "changes_rows",
         "control",
         "first",
-        "has_rows",
         "is_dml",
         "kind",
         "name",
@@ -57,7 +56,6 @@ class Statement:
 
     def __init__(self, sql: str) -> None:
         self.sql = sql
-        self.has_rows = False
         # The functions that tell of earlier statements: where a call begins and ends, and the function.
         self.calls: list[tuple[int, int, str]] = []
         # The tokens that say what it is.
@@ -72,7 +70,6 @@ class Statement:
                 head.append(token)
             if kind in ("word", "other"):
                 word = text.upper()
-                self.has_rows |= word == "RETURNING"
                 depth += (word == "(") - (word == ")")
                 if not verb and depth == 0 and word in VERBS:
                     # What a WITH is followed by: the first one outside of all parentheses.

@@ -98,6 +98,59 @@ class Calls:
         return wait(self._on.query(sql, params, into=into, types=types, timeout=timeout))
 
     @overload
+    def query_many(
+        self,
+        sql: str,
+        rows: Iterable[Params],
+        *,
+        into: None = None,
+        types: Types | None = None,
+        timeout: Seconds | None = None,
+    ) -> Rows: ...
+    @overload
+    def query_many(
+        self,
+        sql: str,
+        rows: Iterable[Params],
+        *,
+        into: type[dict[Any, Any]],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
+    ) -> list[dict[str, Any]]: ...
+    @overload
+    def query_many(
+        self,
+        sql: str,
+        rows: Iterable[Params],
+        *,
+        into: type[tuple[Any, ...]],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
+    ) -> list[tuple[Any, ...]]: ...
+    @overload
+    def query_many(
+        self,
+        sql: str,
+        rows: Iterable[Params],
+        *,
+        into: Callable[..., _T],
+        types: Types | None = None,
+        timeout: Seconds | None = None,
+    ) -> list[_T]: ...
+    def query_many(
+        self,
+        sql: str,
+        rows: Iterable[Params],
+        *,
+        into: Any = None,
+        types: Types | None = None,
+        timeout: Seconds | None = None,
+    ) -> Any:
+        """Runs one statement that returns rows once per row of parameters, all or nothing: an INSERT with RETURNING.
+        Returns the rows of all its runs in the order of the parameters, or a list of what `into` makes of each."""
+        return wait(self._on.query_many(sql, rows, into=into, types=types, timeout=timeout))
+
+    @overload
     def query_one(
         self,
         sql: SqlLike,

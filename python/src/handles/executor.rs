@@ -106,21 +106,21 @@ impl Executor {
         &self,
         name: &'static str,
         given: &Bound<'py, PyAny>,
-        timeout: Option<Seconds>,
-        keeps: bool,
+        Asked { timeout, types }: Asked<'_, 'py>,
+        (shape, keeps): (Shape, bool),
         empty: impl FnOnce(Written) -> PyResult<C>,
         call: fn(&Target, C) -> FrontCall,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut reading = None;
         let begin = || {
             let target = self.target(given.py())?.clone();
-            let forms = Forms::of(&target);
+            let forms = Forms::of_call(&target, types)?;
             reading = forms.reading;
             let (number, empty) = (target.database(), empty(forms.written)?);
             let make = move |collected| timed(call(&target, collected), timeout);
             Ok(Box::new(Collecting::new(given, number, empty, keeps, Box::new(make))?) as Box<dyn Pending>)
         };
-        let body = Body::other(name, inside(given.py(), begin), Shape::Plain);
+        let body = Body::other(name, inside(given.py(), begin), shape);
         new_call(given.py(), body.with(reading))
     }
 
@@ -235,27 +235,24 @@ impl Executor {
     ) -> PyResult<Bound<'py, PyAny>> {
         let empty = |written| Ok(ManyRows::new(sql.to_str()?.to_owned(), written, first));
         let call = |target: &Target, many: ManyRows| target.execute_many(&many.sql, many.rows);
-        self.make_of_many("executemany", rows, timeout, false, empty, call)
+        self.make_of_many("executemany", rows, Asked { timeout, types: None }, (Shape::Plain, false), empty, call)
     }
 
-    /// The same, in a transaction or on a connection of a caller. If a row fails, or cannot be had, those before it stay.
-    #[pyo3(signature = (sql, rows))]
-    fn _executemany_kept<'py>(
+    /// The same of any one statement. Returns what the runs changed, and the rows that they returned, if any. `keeps`: in a
+    /// transaction or on a connection of a caller, if a row fails, or cannot be had, those before it stay.
+    #[pyo3(signature = (sql, rows, keeps))]
+    fn _run_many<'py>(
         &self,
         sql: &Bound<'py, PyString>,
         rows: &Bound<'py, PyAny>,
+        keeps: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let empty = |written| Ok(ManyRows::new(sql.to_str()?.to_owned(), written, 0));
-        let call = |target: &Target, many: ManyRows| target.keeping_rows().execute_many(&many.sql, many.rows);
-        self.make_of_many("executemany", rows, None, true, empty, call)
-    }
-
-    /// Runs several statements with their parameters, in a transaction or on a connection of a caller. If one fails, or cannot
-    /// be had, those before it stay.
-    #[pyo3(signature = (statements))]
-    fn _batch_kept<'py>(&self, statements: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let call = |target: &Target, statements: Statements| target.keeping_rows().batch(statements.all);
-        self.make_of_many("batch", statements, None, true, |written| Ok(Statements::new(written)), call)
+        let call: fn(&Target, ManyRows) -> FrontCall = match keeps {
+            true => |target, many| target.keeping_rows().run_many(&many.sql, many.rows),
+            false => |target, many| target.run_many(&many.sql, many.rows),
+        };
+        self.make_of_many("executemany", rows, Asked::default(), (Shape::Plain, keeps), empty, call)
     }
 
     /// Runs several statements without parameters, separated by semicolons, all or nothing.
@@ -269,7 +266,8 @@ impl Executor {
     #[pyo3(signature = (statements, *, timeout=None))]
     fn batch<'py>(&self, statements: &Bound<'py, PyAny>, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
         let call = |target: &Target, statements: Statements| target.batch(statements.all);
-        self.make_of_many("batch", statements, timeout, false, |written| Ok(Statements::new(written)), call)
+        let empty = |written| Ok(Statements::new(written));
+        self.make_of_many("batch", statements, Asked { timeout, types: None }, (Shape::Plain, false), empty, call)
     }
 
     /// Runs one statement and returns all its rows: a sequence of `Row`, or a list of what `into` makes of each.
@@ -283,6 +281,23 @@ impl Executor {
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.make_query("query", (sql, params), Asked { timeout, types }, Into::of(into))
+    }
+
+    /// Runs one statement that returns rows once per row of parameters, all or nothing. Returns the rows of all its runs, as
+    /// `query` does.
+    #[pyo3(signature = (sql, rows, *, into=None, types=None, timeout=None))]
+    fn query_many<'py>(
+        &self,
+        sql: &Bound<'py, PyString>,
+        rows: &Bound<'py, PyAny>,
+        into: Option<&Bound<'py, PyAny>>,
+        types: Option<&Bound<'py, PyAny>>,
+        timeout: Option<Seconds>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let empty = |written| Ok(ManyRows::new(sql.to_str()?.to_owned(), written, 0));
+        let call = |target: &Target, many: ManyRows| target.query_many(&many.sql, many.rows);
+        let shape = (Shape::Rows(Into::of(into)), false);
+        self.make_of_many("query_many", rows, Asked { timeout, types }, shape, empty, call)
     }
 
     /// Runs one statement and returns its first row, or what `into` makes of it. Raises `RowNotFound` without a row.

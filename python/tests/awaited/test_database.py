@@ -103,6 +103,26 @@ async def test_executemany_takes_rows_in_slices(file, other_task):
         assert await db.query_one("SELECT count(*), sum(a), max(b) FROM t") == (100_000, 4999950000, "99999")
 
 
+async def test_query_many_returns_the_rows_of_all_runs(place):
+    insert = "INSERT INTO t (a) VALUES (?) RETURNING id, a"
+    async with flatwater.connect(place) as db:
+        await db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, a UNIQUE)")
+        rows = await db.query_many(insert, [("x",), ("y",)])
+        assert rows == [(1, "x"), (2, "y")] and rows.columns == ("id", "a")
+        assert await db.query_many(insert, ((n,) for n in range(2)), into=dict) == [{"id": 3, "a": 0}, {"id": 4, "a": 1}]
+        assert await db.query_many(insert, [], into=tuple) == []
+        async with db.transaction() as tx:
+            assert await tx.query_many("DELETE FROM t WHERE id = :id RETURNING a", [{"id": 1}, {"id": 1}]) == [("x",)]
+        with pytest.raises(flatwater.UniqueViolation, match="row 1, counted from 0"):
+            await db.query_many(insert, [("z",), ("y",)])
+        with pytest.raises(flatwater.ProgrammingError, match="`query_many`") as refused:
+            await db.executemany(insert, [("z",)])
+        assert refused.value.code == "returns_rows"
+        statement = await db.prepare("SELECT json_array(?) AS a")
+        assert await statement.query_many([(1,), (2,)], types={"a": "json"}) == [([1],), ([2],)]
+        assert await db.query_value("SELECT count(*) FROM t") == 3
+
+
 async def test_a_script_runs_several_statements(place):
     async with flatwater.connect(place) as db:
         assert await db.executescript("CREATE TABLE t (a); INSERT INTO t VALUES (1); INSERT INTO t VALUES (2)") is None

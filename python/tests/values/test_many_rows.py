@@ -162,3 +162,12 @@ def test_the_deadline_is_that_of_all_rows(db, timeout):
     assert db.query_value(COUNT) == 0
     with pytest.raises(ValueError, match="non-negative"):
         db.executemany(INSERT, rows(), timeout=-1)
+
+
+def test_the_rows_of_all_runs_are_there_without_a_loop_too(db):
+    returning = f"{INSERT} RETURNING a, rowid"
+    assert db.query_many(returning, ((n,) for n in range(MANY)), into=tuple) == [(n, n + 1) for n in range(MANY)]
+    with db.transaction() as tx:
+        assert tx.query_many("DELETE FROM t WHERE a < ? RETURNING a", [(2,), (3,)]) == [(0,), (1,), (2,)]
+    prepared = db.prepare(returning)
+    assert [row["a"] for row in prepared.query_many([(0,), (1,)])] == [0, 1]

@@ -279,6 +279,10 @@ fn run(on: &Session, verb: &Verb) -> Result<Pending, String> {
             let rows: Vec<_> = rows.iter().map(bound).collect();
             pending(on.execute_many(of, rows), Outcome::Changes)
         }
+        Verb::QueryMany { of, rows, .. } => {
+            let rows: Vec<_> = rows.iter().map(bound).collect();
+            pending(on.query_many(of, rows), Outcome::Rows)
+        }
         Verb::Batch { of, .. } => {
             let statements = of.iter().map(|(sql, params)| (&**sql, bound(params)));
             pending(on.batch(statements), Outcome::Batch)

@@ -156,6 +156,7 @@ names! {
     Execute = "`execute`",
     ExecuteScript = "`execute_script`",
     Query = "`query`",
+    QueryMany = "`query_many`",
     QueryOne = "`query_one`",
     QueryOptional = "`query_optional`",
     QueryOptionalAs = "`query_optional_as`",

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use flatwater::bindings::looks_like_rows;
 use flatwater::bindings::server::{
     Answered, Asked, One, What, error, needs_database, of_row, of_script, of_statement, result_lost, returns_no_rows,
-    returns_rows as returns_rows_error,
+    returns_rows as returns_rows_error, returns_rows_of_many,
 };
 use flatwater::bindings::statements;
 use flatwater::{Error, ErrorCode, Result};
@@ -116,7 +116,8 @@ impl Grouped {
         // It is alone in its request.
         let nth = self.owners.iter().take(at).flatten().count();
         let Some(one) = runs(&what).get(nth).copied() else { return failure };
-        let failure = if matches!(what, What::Many(_)) { of_row(failure, nth) } else { failure };
+        let failure =
+            if matches!(what, What::Many(_) | What::ManyWithRows(_)) { of_row(failure, nth) } else { failure };
         of_statement(failure, one.sql)
     }
 
@@ -143,7 +144,7 @@ impl Grouped {
                     _ => Err(result_lost(returns_no_rows())),
                 }
             }
-            What::Batch(ones) => {
+            What::Batch(ones) | What::ManyWithRows(ones) => {
                 let mut all = Vec::with_capacity(ones.len());
                 for (one, place) in ones.iter().zip(places) {
                     let executed = recorded_of(&applied.recorded, place)?.of(one.sql);
@@ -185,7 +186,7 @@ fn rows_lost() -> Error {
 fn runs<'a>(what: &What<'a>) -> Vec<One<'a>> {
     match what {
         What::Execute(one) | What::Query(one) => vec![*one],
-        What::Many(rows) | What::Batch(rows) => rows.clone(),
+        What::Many(rows) | What::ManyWithRows(rows) | What::Batch(rows) => rows.clone(),
         What::Script(script) => statements(script).map(|(sql, _, _)| One::without_values(sql)).collect(),
         What::Live(_) | What::Migrate(_) | What::Other(_) => Vec::new(),
     }
@@ -195,7 +196,7 @@ fn runs<'a>(what: &What<'a>) -> Vec<One<'a>> {
 pub(crate) fn nothing_to_do(asked: Asked) {
     let answer = match asked.what() {
         What::Many(_) => Answered::Changes(0),
-        What::Batch(_) => Answered::Batch(Vec::new()),
+        What::Batch(_) | What::ManyWithRows(_) => Answered::Batch(Vec::new()),
         _ => Answered::Done,
     };
     asked.answer(Ok(answer));
@@ -240,7 +241,7 @@ pub(crate) fn checked(asked: &Asked, dialect: Dialect) -> Result<Option<usize>> 
 /// Says which row of many it is, or that a script has no values.
 fn explained(error: Error, what: &What<'_>, nth: usize) -> Error {
     match what {
-        What::Many(_) => of_row(error, nth),
+        What::Many(_) | What::ManyWithRows(_) => of_row(error, nth),
         What::Script(_) => of_script(error),
         _ => error,
     }
@@ -249,15 +250,18 @@ fn explained(error: Error, what: &What<'_>, nth: usize) -> Error {
 fn check_rows(what: &What<'_>, sql: &str, dialect: Dialect) -> Result<()> {
     let returns_rows = looks_like_rows(sql);
     match what {
-        What::Execute(_) | What::Many(_) if returns_rows => Err(returns_rows_error(changes_rows(sql))),
-        What::Query(_) if has_no_rows(sql) => Err(returns_no_rows()),
+        What::Execute(_) if returns_rows => Err(returns_rows_error(changes_rows(sql))),
+        What::Many(_) if returns_rows => Err(returns_rows_of_many()),
+        What::Query(_) | What::ManyWithRows(_) if has_no_rows(sql) => Err(returns_no_rows()),
         _ if dialect == Dialect::Libsql => Ok(()),
-        What::Batch(_) if returns_rows && !changes_rows(sql) => {
+        What::Batch(_) | What::ManyWithRows(_) if returns_rows && !changes_rows(sql) => {
             let hint = "read before or after it: the server returns no rows of a SELECT in a list that writes";
             Err(error(ErrorCode::Unsupported, "a batch on a server only writes".into(), hint))
         }
         // The server looks for these letters, with the space, and returns no rows otherwise.
-        What::Query(_) | What::Batch(_) if returns_rows && !sql.to_ascii_lowercase().contains("returning ") => {
+        What::Query(_) | What::Batch(_) | What::ManyWithRows(_)
+            if returns_rows && !sql.to_ascii_lowercase().contains("returning ") =>
+        {
             let hint = "write RETURNING and a space after it";
             Err(error(ErrorCode::Unsupported, "the server would run the statement and return no rows".into(), hint))
         }

@@ -1,4 +1,4 @@
-//! The future of `execute_many`: it collects the rows of parameters, and then makes the call.
+//! The future of `execute_many` and of `query_many`: it collects the rows of parameters, and then makes the call.
 //!
 //! Owns: collecting them in slices, between which other tasks get their turn. Runs on the thread that polls it.
 //! Invariants: the caller's iterator is used on that thread only, and never while anything of the database is held;
@@ -10,37 +10,55 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use crate::api::call::Call;
+use crate::api::call::{Call, Read};
 use crate::engine::caller::Caller;
 use crate::engine::opening::CancelOutcome;
 use crate::queue::ticket::CallOptions;
 use crate::workers::shared_errors::polled_again;
-use crate::workers::work::Work;
+use crate::workers::work::{WantedOfRuns, Work};
 use flatwater_base::error::Result;
 use flatwater_base::error::location::in_row;
 use flatwater_base::inline::budget::{self, Pause};
-use flatwater_base::values::{IntoParams, ParamRows};
+use flatwater_base::values::{IntoParams, ParamRows, Rows, RunResult};
 use flatwater_sql::statement_info::StatementInfo;
 
 /// After this time the task yields. The clock is read once per so many rows.
 const SLICE: Duration = Duration::from_micros(500);
 const ROWS: usize = 64;
 
-/// The future of `execute_many`. It begins when it is first polled.
+/// What is wanted of the runs of a statement.
+pub(crate) struct Runs<T> {
+    operation: &'static str,
+    wanted: WantedOfRuns,
+    read: Read<T>,
+}
+
+/// The number of rows that they change. They return none.
+pub(crate) const CHANGES: &Runs<u64> =
+    &Runs { operation: "execute_many", wanted: WantedOfRuns::Changes, read: |answer, _| answer.changes() };
+/// The rows that they return.
+pub(crate) const RETURNED: &Runs<Rows> =
+    &Runs { operation: "query_many", wanted: WantedOfRuns::Rows, read: |answer, _| answer.rows() };
+/// The rows that they return, if any, and what they change.
+pub(crate) const ANY: &Runs<RunResult> =
+    &Runs { operation: "run_many", wanted: WantedOfRuns::Any, read: |answer, _| answer.ran() };
+
+/// The future of `execute_many`, and of `query_many`, which returns [`Rows`]. It begins when it is first polled.
 ///
 /// It first takes all rows of parameters from the iterator, on the thread that polls it. Each half millisecond it returns
 /// `Pending`, so that other tasks and the event loop run. The call takes its place in the queue when it has the last row. From
 /// then on it is a [`Call`].
 #[must_use = "a call begins when it is awaited"]
-pub struct ExecuteMany<I>(Progress<I>);
+pub struct ExecuteMany<I, T: 'static = u64>(Progress<I, T>);
 
-enum Progress<I> {
-    Collecting(Box<Collecting<I>>),
-    Running(Box<Call<u64>>),
+enum Progress<I, T: 'static> {
+    Collecting(Box<Collecting<I, T>>),
+    Running(Box<Call<T>>),
     Done,
 }
 
-struct Collecting<I> {
+struct Collecting<I, T: 'static> {
+    runs: &'static Runs<T>,
     caller: Caller,
     text: Arc<StatementInfo>,
     rows: I,
@@ -48,15 +66,15 @@ struct Collecting<I> {
     pause: Pause,
 }
 
-impl<I: Iterator<Item: IntoParams>> ExecuteMany<I> {
-    pub(crate) fn new(caller: &Caller, text: Result<Arc<StatementInfo>>, rows: I) -> Self {
+impl<I: Iterator<Item: IntoParams>, T> ExecuteMany<I, T> {
+    pub(crate) fn new(runs: &'static Runs<T>, caller: &Caller, text: Result<Arc<StatementInfo>>, rows: I) -> Self {
         let caller = caller.now();
         Self(match text {
             Ok(text) => {
                 let (params, pause) = (ParamRows::default(), Pause::default());
-                Progress::Collecting(Box::new(Collecting { caller, text, rows, params, pause }))
+                Progress::Collecting(Box::new(Collecting { runs, caller, text, rows, params, pause }))
             }
-            Err(error) => Progress::Running(Box::new(many(caller, Err(error), ParamRows::default()))),
+            Err(error) => Progress::Running(Box::new(many(runs, caller, Err(error), ParamRows::default()))),
         })
     }
 
@@ -86,7 +104,7 @@ impl<I: Iterator<Item: IntoParams>> ExecuteMany<I> {
     ///
     /// # Errors
     /// Returns the errors of the operation, and `Misuse` where this thread could deadlock.
-    pub fn wait(mut self) -> Result<u64> {
+    pub fn wait(mut self) -> Result<T> {
         match std::mem::replace(&mut self.0, Progress::Done) {
             Progress::Collecting(mut collecting) => {
                 let collected = collecting.collect(|_| false).map(drop);
@@ -107,7 +125,7 @@ impl<I: Iterator<Item: IntoParams>> ExecuteMany<I> {
     }
 }
 
-impl<I: Iterator<Item: IntoParams>> Collecting<I> {
+impl<I: Iterator<Item: IntoParams>, T> Collecting<I, T> {
     /// Collects rows until there are no more, which returns true, or `is_enough` of the number collected so far.
     fn collect(&mut self, is_enough: impl Fn(usize) -> bool) -> Result<bool> {
         loop {
@@ -120,20 +138,19 @@ impl<I: Iterator<Item: IntoParams>> Collecting<I> {
         }
     }
 
-    fn call(self, collected: Result<()>) -> Call<u64> {
-        let Self { caller, text, params, .. } = self;
-        many(caller, collected.map(|()| text), params)
+    fn call(self, collected: Result<()>) -> Call<T> {
+        let Self { runs, caller, text, params, .. } = self;
+        many(runs, caller, collected.map(|()| text), params)
     }
 }
 
 /// Runs a statement once per row.
-pub(crate) fn many(caller: Caller, text: Result<Arc<StatementInfo>>, rows: ParamRows) -> Call<u64> {
-    let work = text.map(|text| Work::many(text, rows));
-    Call::new(caller, "execute_many", work, |answer, _| answer.changes())
+pub(crate) fn many<T>(runs: &Runs<T>, caller: Caller, text: Result<Arc<StatementInfo>>, rows: ParamRows) -> Call<T> {
+    Call::new(caller, runs.operation, text.map(|text| Work::many(text, rows, runs.wanted)), runs.read)
 }
 
-impl<I: Iterator<Item: IntoParams>> Future for ExecuteMany<I> {
-    type Output = Result<u64>;
+impl<I: Iterator<Item: IntoParams>, T> Future for ExecuteMany<I, T> {
+    type Output = Result<T>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         // Taken out: after a panic of the iterator the future is over.
@@ -168,6 +185,6 @@ impl<I: Iterator<Item: IntoParams>> Future for ExecuteMany<I> {
 }
 
 /// The iterator is not pinned.
-impl<I> Unpin for ExecuteMany<I> {}
+impl<I, T> Unpin for ExecuteMany<I, T> {}
 
-opaque!(ExecuteMany<I>);
+opaque!(ExecuteMany<I, T>);

@@ -5,8 +5,8 @@
 
 /// A type of which debug output shows the name alone.
 macro_rules! opaque {
-    ($name:ident $(<$of:ident>)?) => {
-        impl$(<$of>)? std::fmt::Debug for $name$(<$of>)? {
+    ($name:ident $(<$($of:ident),+>)?) => {
+        impl$(<$($of),+>)? std::fmt::Debug for $name$(<$($of),+>)? {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.debug_struct(stringify!($name)).finish_non_exhaustive()
             }

@@ -56,6 +56,11 @@ impl Prepared {
         self.session.execute_many(self, rows)
     }
 
+    /// See [`Session::query_many`].
+    pub fn query_many<I: IntoIterator<Item: IntoParams>>(&self, rows: I) -> ExecuteMany<I::IntoIter, Rows> {
+        self.session.query_many(self, rows)
+    }
+
     /// See [`Session::query`].
     pub fn query(&self, params: impl IntoParams) -> Call<Rows> {
         self.session.query(self, params)

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::api::call::{Call, Read};
-use crate::api::execute_many::ExecuteMany;
+use crate::api::execute_many::{CHANGES, ExecuteMany, RETURNED};
 use crate::api::json_call::JsonCall;
 use crate::api::statement::Statement;
 use crate::api::stream::{Batches, RowStream};
@@ -80,13 +80,30 @@ impl Session {
     ///
     /// # Errors
     /// As [`execute`](Self::execute); if one row fails, all rows are undone. `Misuse` for an [`Sql`](crate::Sql) that has
-    /// values.
+    /// values. For a statement that returns rows there is [`query_many`](Self::query_many).
     pub fn execute_many<I: IntoIterator<Item: IntoParams>>(
         &self,
         sql: impl Statement,
         rows: I,
     ) -> ExecuteMany<I::IntoIter> {
-        ExecuteMany::new(&self.0, self.0.only_text(&sql), rows.into_iter())
+        ExecuteMany::new(CHANGES, &self.0, self.0.only_text(&sql), rows.into_iter())
+    }
+
+    /// Runs one statement that returns rows once per row of parameters, all or nothing, and returns the rows of all its
+    /// runs, in the order of the parameters: those that `INSERT ... RETURNING` has made.
+    ///
+    /// The parameters are taken as those of [`execute_many`](Self::execute_many) are. The statement runs in a write
+    /// transaction, also if it only reads.
+    ///
+    /// # Errors
+    /// As [`execute_many`](Self::execute_many); `Misuse` for a statement that returns no rows. If the rows have more
+    /// bytes than [`Tuning::result_limit`](crate::options::Tuning::result_limit) together, nothing is changed.
+    pub fn query_many<I: IntoIterator<Item: IntoParams>>(
+        &self,
+        sql: impl Statement,
+        rows: I,
+    ) -> ExecuteMany<I::IntoIter, Rows> {
+        ExecuteMany::new(RETURNED, &self.0, self.0.only_text(&sql), rows.into_iter())
     }
 
     /// Runs several statements with their parameters, all or nothing, in one request. Returns one result per statement,

@@ -17,7 +17,7 @@ use crate::migrations::Migrations;
 use crate::queue::reply::Teller;
 use crate::workers::Answer;
 use crate::workers::request::{ReplyTo, Request};
-use crate::workers::work::{Exclusive, Wanted, Work};
+use crate::workers::work::{Exclusive, Wanted, WantedOfRuns, Work};
 use flatwater_base::encode::json::json_of;
 use flatwater_base::error::{Error, Result, after_the_write};
 use flatwater_base::thread::background::run_with;
@@ -25,6 +25,7 @@ use flatwater_base::values::block::Block;
 use flatwater_base::values::column::{ColumnNames, Names};
 use flatwater_base::values::params::ParamRow;
 use flatwater_base::values::{ExecuteResult, Rows, RunResult};
+use flatwater_sql::tokens::looks_like_rows;
 
 /// One run of a statement.
 #[derive(Clone, Copy)]
@@ -68,6 +69,8 @@ pub enum What<'a> {
     Query(One<'a>),
     /// The rows of one statement.
     Many(Vec<One<'a>>),
+    /// The same of one that returns rows.
+    ManyWithRows(Vec<One<'a>>),
     Batch(Vec<One<'a>>),
     Script(&'a str),
     /// Queries whose results are of one point in time.
@@ -102,8 +105,13 @@ impl Asked {
                     What::Query(one)
                 }
             }
-            Work::Many { text, rows } => {
-                What::Many(rows.rows().map(|row| One { sql: &text.sql, row: Some(row) }).collect())
+            Work::Many { text, rows, wanted } => {
+                let all = rows.rows().map(|row| One { sql: &text.sql, row: Some(row) }).collect();
+                match wanted {
+                    WantedOfRuns::Rows => What::ManyWithRows(all),
+                    WantedOfRuns::Any if looks_like_rows(&text.sql) => What::ManyWithRows(all),
+                    _ => What::Many(all),
+                }
             }
             Work::Batch(statements) => {
                 let texts = statements.texts().iter();
@@ -192,7 +200,7 @@ impl Asked {
     fn rows(&self) -> Vec<ParamRow<'_>> {
         let ones = match self.what() {
             What::Execute(one) | What::Query(one) => vec![one],
-            What::Many(all) | What::Batch(all) | What::Live(all) => all,
+            What::Many(all) | What::ManyWithRows(all) | What::Batch(all) | What::Live(all) => all,
             What::Script(_) | What::Migrate(_) | What::Other(_) => Vec::new(),
         };
         ones.into_iter().filter_map(|one| one.row).collect()
@@ -242,6 +250,10 @@ fn wanted(work: &Work, answered: Answered) -> Result<Answer> {
             let (executed, rows) = results.pop().unwrap_or_default();
             Answer::Ran(Box::new(RunResult::of(executed, rows)))
         }
+        Answered::Batch(results) if is_any(work) => Answer::Ran(Box::new(joined(results))),
+        Answered::Batch(results) if matches!(work, Work::Many { .. }) => {
+            Answer::Rows(joined(results).rows.unwrap_or_default())
+        }
         Answered::Batch(results) => {
             Answer::Batch(results.into_iter().map(|(executed, rows)| RunResult::of(executed, rows)).collect())
         }
@@ -260,6 +272,22 @@ fn wanted(work: &Work, answered: Answered) -> Result<Answer> {
             _ => Answer::Rows(rows),
         },
     })
+}
+
+fn is_any(work: &Work) -> bool {
+    matches!(work, Work::Many { wanted: WantedOfRuns::Any, .. })
+}
+
+/// The changes and the rows of all runs of one statement.
+fn joined(results: Vec<(ExecuteResult, Option<Rows>)>) -> RunResult {
+    let changes = results.iter().map(|(executed, _)| executed.changes).sum();
+    let mut runs = results.into_iter().filter_map(|(_, rows)| rows);
+    let rows = runs.next().map(|mut all| {
+        let cells = |rows: &Rows| 0..rows.block.cells();
+        runs.for_each(|rows| rows.block.values(cells(&rows)).for_each(|value| all.block.push(value)));
+        all
+    });
+    RunResult::of(ExecuteResult::of(changes, None), rows)
 }
 
 /// The result of a write.

@@ -28,7 +28,7 @@ pub use values::{
 
 use crate::api::call::Read;
 use crate::api::database::{self, Database};
-use crate::api::execute_many::many;
+use crate::api::execute_many::{ANY, CHANGES, RETURNED, many};
 pub use crate::api::integrity_check::{check_sql, problems};
 use crate::api::live::Live;
 use crate::api::prepared::compile;
@@ -138,7 +138,16 @@ impl Target {
     }
 
     pub fn execute_many(&self, sql: &str, rows: ParamRows) -> FrontCall {
-        FrontCall::from(many(self.0.0.clone(), self.0.0.text(sql), rows)).named("executemany")
+        FrontCall::from(many(CHANGES, self.0.0.clone(), self.0.0.text(sql), rows)).named("executemany")
+    }
+
+    /// Any one statement, once per row.
+    pub fn run_many(&self, sql: &str, rows: ParamRows) -> FrontCall {
+        FrontCall::from(many(ANY, self.0.0.clone(), self.0.0.text(sql), rows)).named("executemany")
+    }
+
+    pub fn query_many(&self, sql: &str, rows: ParamRows) -> FrontCall {
+        many(RETURNED, self.0.0.clone(), self.0.0.text(sql), rows).into()
     }
 
     pub fn execute_script(&self, sql: &str) -> FrontCall {

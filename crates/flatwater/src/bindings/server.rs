@@ -30,7 +30,9 @@ use crate::queue::reply::Teller;
 use crate::workers::Answer;
 use crate::workers::kept::{CursorGuard, KeptConnection};
 use crate::workers::request::Request;
-pub use crate::workers::shared_errors::{not_on_a_server as needs_database, returns_no_rows, returns_rows};
+pub use crate::workers::shared_errors::{
+    not_on_a_server as needs_database, returns_no_rows, returns_rows, returns_rows_of_many,
+};
 pub use flatwater_base::error::after_the_write as result_lost;
 use flatwater_base::error::hint::hint;
 use flatwater_base::error::hint::with_other_hint;

@@ -117,6 +117,7 @@ impl Answer {
         match self {
             Self::Ran(result) => Ok(*result),
             Self::Executed(executed) => Ok(RunResult::of(executed, None)),
+            Self::Changes(changes) => Ok(RunResult::of(ExecuteResult::of(changes, None), None)),
             answer => Ok(RunResult::of(ExecuteResult::default(), Some(answer.rows()?))),
         }
     }

@@ -34,6 +34,13 @@ pub fn returns_rows(is_write: bool) -> Error {
     Error::new(ErrorCode::ReturnsRows, "the statement returns rows").with_hint(hint)
 }
 
+/// Returns the same for one that has many rows of parameters.
+#[cold]
+pub fn returns_rows_of_many() -> Error {
+    Error::new(ErrorCode::ReturnsRows, "the statement returns rows")
+        .with_hint(hint!["use " QueryMany ", which returns the rows of all its runs"])
+}
+
 /// Returns the error for a statement that has no rows.
 #[cold]
 pub fn returns_no_rows() -> Error {

@@ -52,6 +52,17 @@ pub(crate) enum Wanted {
     Parts(Arc<Parts<Rows>>),
 }
 
+/// What the caller wants of the runs of a statement that has many rows of parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WantedOfRuns {
+    /// The number of rows that they change. They return none.
+    Changes,
+    /// The rows that they return.
+    Rows,
+    /// The same, if they return any, and the number of those that they change.
+    Any,
+}
+
 /// What is done with a savepoint in an open transaction.
 pub(crate) enum SavepointWork {
     /// Opens one with this number.
@@ -112,6 +123,7 @@ pub(crate) enum Work {
     Many {
         text: Arc<StatementInfo>,
         rows: ParamRows,
+        wanted: WantedOfRuns,
     },
     Batch(BatchStatements<Arc<StatementInfo>>),
     Script(Arc<StatementInfo>),
@@ -144,34 +156,23 @@ pub(crate) enum Work {
     Ours(Ours),
 }
 
-impl From<SavepointWork> for Work {
-    fn from(step: SavepointWork) -> Self {
-        Self::Savepoint(step)
-    }
+/// Makes works of what they consist of.
+macro_rules! works {
+    ($($part:ident($given:ident) = $made:expr;)+) => {$(
+        impl From<$part> for Work {
+            fn from($given: $part) -> Self {
+                $made
+            }
+        }
+    )+};
 }
 
-impl From<BlobUse> for Work {
-    fn from(blob: BlobUse) -> Self {
-        Self::Blob(Box::new(blob))
-    }
-}
-
-impl From<Copy> for Work {
-    fn from(copy: Copy) -> Self {
-        Self::Copy(Box::new(copy))
-    }
-}
-
-impl From<Exclusive> for Work {
-    fn from(work: Exclusive) -> Self {
-        Self::Exclusive(work)
-    }
-}
-
-impl From<Ours> for Work {
-    fn from(work: Ours) -> Self {
-        Self::Ours(work)
-    }
+works! {
+    SavepointWork(step) = Self::Savepoint(step);
+    BlobUse(blob) = Self::Blob(Box::new(blob));
+    Copy(copy) = Self::Copy(Box::new(copy));
+    Exclusive(work) = Self::Exclusive(work);
+    Ours(work) = Self::Ours(work);
 }
 
 impl Work {
@@ -197,8 +198,8 @@ impl Work {
     }
 
     /// Makes a statement that runs once for each row of parameters.
-    pub(crate) fn many(text: Arc<StatementInfo>, rows: ParamRows) -> Self {
-        Self::Many { text, rows }
+    pub(crate) fn many(text: Arc<StatementInfo>, rows: ParamRows, wanted: WantedOfRuns) -> Self {
+        Self::Many { text, rows, wanted }
     }
 
     /// Makes the statements of a script.

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use super::work::{Exclusive, NamedStep, Ours, SavepointWork, Wanted, Work};
+use super::work::{Exclusive, NamedStep, Ours, SavepointWork, Wanted, WantedOfRuns, Work};
 use crate::stats::CallKind;
 use flatwater_base::encode::json_options::JsonOptions;
 use flatwater_base::error::shorten;
@@ -131,6 +131,9 @@ impl Work {
         use Effect::{Begins, Checkpoints, Commits, Reads, RollsBack, Writes};
         let (kind, name, effect) = match self {
             Self::Execute { .. } | Self::Query { .. } => unreachable!("described by `describe`"),
+            Self::Many { wanted: WantedOfRuns::Rows, .. } => {
+                (Kind::ExecuteMany, "a statement with many rows of parameters", Writes)
+            }
             Self::Many { .. } => (Kind::ExecuteMany, "an `execute_many`", Writes),
             Self::Batch(_) => (Kind::Batch, "a batch", Writes),
             Self::Script(_) => (Kind::Script, "a script", Writes),

@@ -203,7 +203,7 @@ impl EngineConnection {
     }
 
     #[inline]
-    fn step<S: Sink>(&mut self, run: &StatementRun<'_>, sink: &mut S) -> Result<()> {
+    pub(super) fn step<S: Sink>(&mut self, run: &StatementRun<'_>, sink: &mut S) -> Result<()> {
         let StatementRun { statement, params, bounds, .. } = *run;
         let stepped = match bounds {
             Bounds::Armed => self.sqlite.statement(statement.id).run(&params, sink),

@@ -12,14 +12,18 @@ use std::time::Instant;
 use flatwater_sqlite::Sqlite;
 
 use super::execute::{Bounds, Output, RowidBefore, StatementRun, output_of, result_of};
+use super::failures::too_large;
 use super::prepare::is_kept;
 use super::statement_cache::CachedStatement;
 use crate::connection::EngineConnection;
+use flatwater_base::encode::Room;
+use flatwater_base::encode::rows::RowSink;
 use flatwater_base::error::Result;
 use flatwater_base::error::location::in_row;
 use flatwater_base::values::outcome::{ExecuteResult, RunResult};
 use flatwater_base::values::param_rows::ParamRows;
 use flatwater_base::values::params::{ParamRow, Params};
+use flatwater_base::values::row::Rows;
 use flatwater_sql::policy;
 
 /// So many rows run between two looks at the clock.
@@ -143,4 +147,25 @@ impl EngineConnection {
             bounds.explain(sqlite, error, statement, last.get().unwrap_or(none.row()))
         })
     }
+}
+
+/// Runs a statement that returns rows once per row. Returns those of all runs, and the sum of the changes.
+pub(crate) fn query_many(
+    connection: &mut EngineConnection,
+    statement: &CachedStatement,
+    all: &ParamRows,
+) -> Result<(Rows, u64)> {
+    // If there is no room for all of them, what the runs did is undone.
+    let room = Room { bytes: connection.result_limit, runs_to_end: false };
+    let mut sink = RowSink::new((0, 0), usize::MAX, room);
+    let mut changes = 0;
+    for (number, params) in all.rows().enumerate() {
+        let run = StatementRun { statement, params, output: Output::Rows(usize::MAX), bounds: Bounds::Armed };
+        connection.step(&run, &mut sink).map_err(|error| in_row(error, all.first_number + number))?;
+        if sink.is_over() {
+            return Err(too_large(connection.result_limit).with_sql(&statement.text.sql));
+        }
+        changes += if statement.class.changes_rows { connection.sqlite.handle().changes() } else { 0 };
+    }
+    Ok((sink.finish(connection.names_after_run(statement)?), changes))
 }

@@ -14,16 +14,17 @@ use crate::connection::EngineConnection;
 use crate::connection::learn::analyse::{learn, learn_before};
 use crate::connection::run::blobs::use_blob;
 use crate::connection::run::execute::{Bounds, Outcome, Output, StatementRun, output_of};
+use crate::connection::run::execute_rows::query_many;
 use crate::connection::run::prepare::refuse_nul;
 use crate::connection::run::statement_cache::CachedStatement;
 use crate::workers::Answer;
-use crate::workers::shared_errors::{lost_meanwhile, returns_no_rows, returns_rows};
-use crate::workers::work::Work;
+use crate::workers::shared_errors::{lost_meanwhile, returns_no_rows, returns_rows, returns_rows_of_many};
+use crate::workers::work::{WantedOfRuns, Work};
 use crate::workers::writer::writer_connection::WriterConnection;
 use flatwater_base::error::location::in_script;
 use flatwater_base::error::{Error, ErrorCode, Result};
 use flatwater_base::thread::current::RunTime;
-use flatwater_base::values::outcome::RunResult;
+use flatwater_base::values::outcome::{ExecuteResult, RunResult};
 use flatwater_base::values::param_rows::{BatchStatements, ParamRows};
 use flatwater_base::values::params::{ParamRow, Params};
 use flatwater_sql::class::Route;
@@ -69,7 +70,7 @@ pub(crate) fn perform<F: Frame>(frame: &mut F, work: &Work) -> Result<Answer> {
         Work::Execute { text, params } | Work::Query { text, params, .. } => {
             single(frame, text, params.row(), Expected::of(work)).and_then(|outcome| work.answer(outcome))
         }
-        Work::Many { text, rows } => many(frame, text, rows).map(Answer::Changes),
+        Work::Many { text, rows, wanted } => many(frame, text, rows, *wanted),
         Work::Batch(statements) => batch(frame, statements).map(Answer::Batch),
         Work::Prepare(text) if text.tells_of_its_prepare => Ok(Answer::Prepared(text.clone(), None)),
         Work::Prepare(text) => {
@@ -107,7 +108,10 @@ impl<'a> Expected<'a> {
     /// wants some.
     fn output(&self, ready: &CachedStatement) -> Result<Output<'a>> {
         match *self {
-            Self::NoRows => refuse_rows(ready).map(|()| Output::Nothing),
+            Self::NoRows => {
+                let error = || returns_rows(ready.class.route == Route::Write);
+                refuse_rows(ready, error).map(|()| Output::Nothing)
+            }
             Self::Rows(output) => need_rows(ready).map(|()| output),
             Self::Any => Ok(output_of(ready)),
         }
@@ -184,16 +188,34 @@ pub(crate) fn single(
     })
 }
 
-fn many(frame: &mut impl Frame, text: &Arc<StatementInfo>, rows: &ParamRows) -> Result<u64> {
+fn many(frame: &mut impl Frame, text: &Arc<StatementInfo>, rows: &ParamRows, wanted: WantedOfRuns) -> Result<Answer> {
     with_ready(frame, text, |frame, ready| {
         frame.may_run(ready, false)?;
-        refuse_rows(ready)?;
-        let mut changes = 0;
+        match wanted {
+            WantedOfRuns::Changes => refuse_rows(ready, returns_rows_of_many)?,
+            WantedOfRuns::Rows => need_rows(ready)?,
+            WantedOfRuns::Any => {}
+        }
+        let collects = match wanted {
+            WantedOfRuns::Changes => false,
+            WantedOfRuns::Rows => true,
+            WantedOfRuns::Any => ready.class.columns > 0 && rows.len() > 0,
+        };
+        let (mut changes, mut returned) = (0, None);
         run_rows(frame, text, ready, rows.rows().next(), |connection| {
-            changes = connection.execute_many(ready, rows)?;
+            if collects {
+                let (rows, changed) = query_many(connection, ready, rows)?;
+                (changes, returned) = (changed, Some(rows));
+            } else {
+                changes = connection.execute_many(ready, rows)?;
+            }
             Ok(rows.len())
         })?;
-        Ok(changes)
+        Ok(match returned {
+            Some(rows) if wanted == WantedOfRuns::Rows => Answer::Rows(rows),
+            Some(rows) => Answer::Ran(Box::new(RunResult::of(ExecuteResult::of(changes, None), Some(rows)))),
+            None => Answer::Changes(changes),
+        })
     })
 }
 
@@ -274,9 +296,9 @@ fn need_rows(ready: &CachedStatement) -> Result<()> {
     Err(returns_no_rows().with_sql(&ready.text.sql))
 }
 
-fn refuse_rows(ready: &CachedStatement) -> Result<()> {
+fn refuse_rows(ready: &CachedStatement, error: impl FnOnce() -> Error) -> Result<()> {
     if ready.class.columns == 0 || ready.class.reads_setting {
         return Ok(());
     }
-    Err(returns_rows(ready.class.route == Route::Write).with_sql(&ready.text.sql))
+    Err(error().with_sql(&ready.text.sql))
 }

@@ -3,7 +3,7 @@
 //! Owns: that transaction, and which rows are eligible. Runs on the thread that polls a call. Never waits, neither for the
 //! slot nor for a lock of the file. Invariants: all of the rows are committed, or nothing of them is left and a worker runs
 //! them from the start, unless the COMMIT itself failed: then the writer's thread finds out what became of it; it never
-//! pays for a checkpoint or a sync. Leaves out: BEGIN and COMMIT (`transaction`), single statements
+//! pays for a checkpoint or a sync. Leaves out: many rows whose statement returns rows, which a worker runs; BEGIN and COMMIT (`transaction`), single statements
 //! (`write`), rows in a caller's transaction.
 
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::queue::metrics::PendingWrite;
 use crate::queue::ticket::CallOptions;
 use crate::workers::Answer;
 use crate::workers::request::Tried;
-use crate::workers::work::Work;
+use crate::workers::work::{WantedOfRuns, Work};
 use crate::workers::writer::inline_access::run_inline;
 use crate::workers::writer::known_schema::has_settled_schema;
 use crate::workers::writer::slot::Slot;
@@ -127,10 +127,13 @@ impl Rows<'_> {
 
 /// Returns the statement of each text, if all are prepared here and short.
 fn eligible(writer: &mut WriterConnection, rows: &Rows<'_>) -> Option<Vec<Arc<CachedStatement>>> {
-    let may_return_rows = matches!(rows.work, Work::Batch(_));
-    let is_eligible = |ready: &Arc<CachedStatement>| {
-        ready.class.change_function.is_none() && (may_return_rows || ready.class.columns == 0)
+    let returns_what_is_wanted = |ready: &CachedStatement| match rows.work {
+        Work::Batch(_) => true,
+        Work::Many { wanted: WantedOfRuns::Rows, .. } => false,
+        _ => ready.class.columns == 0,
     };
+    let is_eligible =
+        |ready: &Arc<CachedStatement>| ready.class.change_function.is_none() && returns_what_is_wanted(ready);
     texts(rows.work)
         .map(|(text, _)| gate::write(writer, text, Place::Inside, rows.permit.limits).filter(is_eligible))
         .collect()
@@ -190,7 +193,7 @@ fn run_text(
 /// The texts of the work with their rows.
 fn texts(work: &Work) -> impl Iterator<Item = (&StatementInfo, &ParamRows)> {
     let (one, several) = match work {
-        Work::Many { text, rows } => (Some((&**text, rows)), &[][..]),
+        Work::Many { text, rows, .. } => (Some((&**text, rows)), &[][..]),
         Work::Batch(statements) => (None, statements.texts()),
         _ => (None, &[][..]),
     };

@@ -46,6 +46,8 @@ async fn a_deadline_of_zero_passes_before_anything_runs(place: &Place) {
         is_timeout(&hasty.execute(insert, ()).wait().unwrap_err(), "execute");
         is_timeout(&hasty.query("INSERT INTO t VALUES (1) RETURNING a", ()).await.unwrap_err(), "query");
         is_timeout(&hasty.execute_many("INSERT INTO t VALUES (?)", [(1,)]).await.unwrap_err(), "execute_many");
+        let many = hasty.query_many("INSERT INTO t VALUES (?) RETURNING a", [(1,)]);
+        is_timeout(&many.await.unwrap_err(), "query_many");
         is_timeout(
             &hasty.query_optional_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap_err(),
             "query_optional_value",

@@ -121,6 +121,7 @@ enum Step {
     Execute(&'static str, Vec<i64>),
     Query(&'static str, Vec<i64>),
     Many(&'static str, Vec<Vec<i64>>),
+    ManyWithRows(&'static str, Vec<Vec<i64>>),
     Batch(Vec<(&'static str, Vec<i64>)>),
 }
 
@@ -148,7 +149,11 @@ fn random_step(random: &mut StdRng) -> Step {
             }
         }
     };
-    match random.random_range(0..10) {
+    match random.random_range(0..11) {
+        10 => {
+            let sql = QUERY[random.random_range(0..QUERY.len())];
+            Step::ManyWithRows(sql, (0..random.random_range(0..5)).map(|_| random_params(random, sql)).collect())
+        }
         0 | 1 => {
             let sql = QUERY[random.random_range(0..QUERY.len())];
             Step::Query(sql, random_params(random, sql))
@@ -177,6 +182,7 @@ async fn perform(db: Database, step: Step) -> Result<Outcome, Error> {
         Step::Execute(sql, params) => db.execute(sql, params).await.map(Outcome::Executed),
         Step::Query(sql, params) => db.query(sql, params).await.map(Outcome::Rows),
         Step::Many(sql, rows) => db.execute_many(sql, rows).await.map(Outcome::Changes),
+        Step::ManyWithRows(sql, rows) => db.query_many(sql, rows).await.map(Outcome::Rows),
         Step::Batch(statements) => {
             let statements = statements.into_iter().map(|(sql, params)| (sql, Params::positional(params)));
             db.batch(statements).await.map(Outcome::Batch)
@@ -199,7 +205,7 @@ fn perform_plainly(connection: &mut Connection, step: &Step) -> Result<u64, i32>
     };
     let result: rusqlite::Result<u64> = match step {
         Step::Execute(sql, params) | Step::Query(sql, params) => one(connection, sql, params),
-        Step::Many(sql, rows) => (|| {
+        Step::Many(sql, rows) | Step::ManyWithRows(sql, rows) => (|| {
             let transaction = connection.transaction()?;
             let changes = rows.iter().map(|row| one(&transaction, sql, row)).sum::<rusqlite::Result<u64>>()?;
             transaction.commit()?;

@@ -3,3 +3,4 @@
 mod differential;
 mod joined_groups;
 mod leases;
+mod returned_rows;
