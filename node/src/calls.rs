@@ -15,7 +15,7 @@ use flatwater_remote::is_address;
 use crate::capi::function::Call;
 use crate::capi::value::{Env, Result, Value};
 use crate::failure::Failure;
-use crate::functions::called;
+use crate::functions::{called, serve};
 use crate::handles::Handle;
 use crate::host::Host;
 use crate::options;
@@ -168,10 +168,13 @@ fn is_inside(host: &Host, database: usize, place: f64, has_connection: bool) -> 
     }
 }
 
-/// `open(path, options, functions)`
+/// `open(path, options, functions, onLoop, first, woken)`: `functions` is a module's, `onLoop` the definitions of those on this thread's
+/// loop, of which JavaScript has the code of the first under the number `first`.
 pub(crate) fn open<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (env, host) = (call.env, call.host);
     let path = call.text::<0>()?;
+    // Made first: the code of those that no database has is let go.
+    let functions = functions_of(call)?;
     if is_address(&path) {
         // The caller asks it something, so that what is wrong with it is told.
         return match options::of_server(env, &path, call.argument::<1>()) {
@@ -185,7 +188,7 @@ pub(crate) fn open<'e>(call: &Call<'e, Host>) -> Answer<'e> {
         };
     }
     match options::of(env, &path, call.argument::<1>()) {
-        Ok(options) => match functions_of(host, call.number::<2>()) {
+        Ok(options) => match functions {
             Ok(functions) => host.call(env, bindings::open_with(options, functions)),
             Err(error) => host.failed(env, error),
         },
@@ -193,11 +196,18 @@ pub(crate) fn open<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     }
 }
 
-fn functions_of(host: &Host, number: Result<f64>) -> flatwater::Result<Vec<bindings::functions::Function>> {
-    match number.ok().and_then(|number| host.handles.get(number)).as_deref() {
+fn functions_of<'e>(call: &Call<'e, Host>) -> Result<flatwater::Result<Vec<bindings::functions::Function>>> {
+    let (env, host) = (call.env, call.host);
+    let of_module = match call.number::<2>().ok().and_then(|number| host.handles.get(number)).as_deref() {
         Some(Handle::Functions(module)) => called::functions(module),
         _ => Ok(Vec::new()),
+    };
+    if env.array_length(call.argument::<3>()).is_none() {
+        return Ok(of_module);
     }
+    let first = call.number::<4>()? as usize;
+    let on_loop = serve::functions_on_loop(env, host, (call.argument::<3>(), first, call.argument::<5>()))?;
+    Ok(of_module.and_then(|of_module| Ok([of_module, on_loop?].into_iter().flatten().collect())))
 }
 
 /// `close(database, place)`

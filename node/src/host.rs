@@ -49,7 +49,7 @@ impl Host {
         let bell = wake.clone();
         let inbox = Inbox::new(move || bell.ring());
         Self {
-            serves: Serves::default(),
+            serves: Serves::new(),
             unused: Wake::default(),
             mailbox: inbox.clone(),
             inbox,
@@ -192,6 +192,8 @@ impl Host {
 
     /// The process ends: lets go of what holds a connection, and closes the databases. Writes that were submitted are finished.
     pub(crate) fn end(&self) {
+        // No JavaScript runs from here on.
+        self.serves.end();
         let mut all = self.waiting.borrow_mut();
         let held: Vec<_> =
             all.iter_mut().filter(|of| of.as_ref().is_some_and(|of| of.holds)).map(Option::take).collect();

@@ -14,14 +14,15 @@ use crate::capi::value::{Env, Kind, Value};
 use crate::failure::{Failure, half_in};
 
 /// Options that JavaScript has, or that have a form of their own here.
-const OWN: [&str; 8] = ["functions", "integers", "key", "loadExtension", "migrations", "rows", "tuning", "types"];
+const OWN: [&str; 9] =
+    ["functions", "functionsOnLoop", "integers", "key", "loadExtension", "migrations", "rows", "tuning", "types"];
 
 /// Sets the options of an object.
 pub(crate) fn of<'e>(env: Env<'e>, path: &str, given: Value<'e>) -> Result<Options, Failure> {
     let mut options = Options::new(path);
     for (name, value) in pairs(env, given)? {
         match name.as_str() {
-            "functions" | "integers" => {}
+            "functions" | "functionsOnLoop" | "integers" => {}
             "key" => options = options.key(key(env, value)?),
             "loadExtension" => options = with_extensions(env, options, value)?,
             "migrations" => options = options.migrations(migrations(env, value)?),

@@ -1,10 +1,10 @@
 /**
- * What a module of functions defines.
+ * What a program defines, in a module of functions or for its own loop.
  *
- * Owns: reading the arguments of a definition, on the worker thread. Invariant: what is wrong in one is an error of the module's, which
- * names the function. Leaves out: names and numbers that SQLite refuses, which `open` tells.
+ * Owns: reading the arguments of a definition. Invariant: what is wrong in one is an error of the program's, which names the function. Leaves out: names and numbers that SQLite refuses, which `open` tells.
  */
 
+import { types } from "node:util";
 import { misuse, whole } from "../native/errors.js";
 import type { AggregateOptions, FunctionOptions, Functions } from "./types.js";
 
@@ -29,7 +29,7 @@ export type Code = { call: Any } | { start: unknown; step: Any; inverse: Any | u
 
 export class Defined implements Functions {
   readonly all: Definition[] = [];
-  /** The module was loaded. */
+  /** All was defined. */
   isOver = false;
 
   function(name: string, given: FunctionOptions | Any, code?: Any): void {
@@ -37,6 +37,7 @@ export class Defined implements Functions {
     if (typeof call !== "function") {
       throw wrong(`the function ${name} needs a function in JavaScript: function(name, [options], code)`);
     }
+    checkAwaited(`the function ${name}`, call);
     checked(name, options, OPTIONS);
     this.add(name, FUNCTION, call.length, options, { call });
   }
@@ -48,6 +49,7 @@ export class Defined implements Functions {
       if (typeof code !== "function" && (code !== undefined || of === "step")) {
         throw wrong(`the aggregate ${name} needs a function as its ${of}`);
       }
+      checkAwaited(`the ${of} of ${name}`, code);
     }
     // The first parameter is the total.
     const count = Math.max(step.length, inverse?.length ?? 0, 1) - 1;
@@ -64,7 +66,7 @@ export class Defined implements Functions {
   private add(name: string, kind: number, count: number, options: FunctionOptions, code: Code): void {
     const { deterministic = false, directOnly = false, varargs = false, integers = "number" } = options;
     if (this.isOver) {
-      throw wrong(`${name} is defined too late: the module has been loaded`);
+      throw wrong(`${name} is defined too late: the functions of the database are known`);
     }
     if (typeof name !== "string") {
       throw wrong("the name of a function must be a string");
@@ -90,6 +92,12 @@ function checked(name: string, options: object, known: string[]): void {
   if (unknown !== undefined) {
     const hint = unknown === "safeIntegers" ? `say { integers: "bigint" }` : `there are ${known.join(", ")}`;
     throw wrong(`${name} has no option "${unknown}"`, hint);
+  }
+}
+
+function checkAwaited(what: string, code: unknown): void {
+  if (types.isAsyncFunction(code)) {
+    throw wrong(`${what} is async: what SQLite calls must return its result`);
   }
 }
 

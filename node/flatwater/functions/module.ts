@@ -62,7 +62,7 @@ function urlOf(given: unknown): string {
   if (typeof given !== "string" || given === "") {
     throw misuse(
       'the option "functions" must be the URL or the path of a module',
-      'pass new URL("./functions.mjs", import.meta.url): a function of this thread cannot be passed',
+      'pass new URL("./functions.mjs", import.meta.url); for functions of this thread there is the option "functionsOnLoop"',
       "invalid_option",
     );
   }

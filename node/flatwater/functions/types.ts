@@ -32,7 +32,7 @@ export interface AggregateOptions<Total = any> extends FunctionOptions {
   result?(total: Total): FunctionResult;
 }
 
-/** What the function gets that a module of functions exports. The methods are those of better-sqlite3. */
+/** What the function gets that a module of functions exports, or that `functionsOnLoop` is. The methods are those of better-sqlite3. */
 export interface Functions {
   /** Defines a function of as many arguments as `code` declares. */
   function(name: string, code: (...args: any[]) => FunctionResult): void;

@@ -21,6 +21,7 @@ import {
 } from "../calls/given.js";
 import { STORED, typesOf, type ReadAs } from "../calls/types.js";
 import { functionsOf } from "../functions/module.js";
+import { definedOnLoop, kept } from "../functions/on_loop.js";
 import { native, type Answer } from "../native/addon.js";
 import { FlatwaterError, misuse, whole } from "../native/errors.js";
 import { place } from "../native/flow.js";
@@ -311,10 +312,11 @@ export async function open(path: string | URL, options: Options = {}): Promise<D
     rows: formOf({ rows: form }),
   };
   whole(file, "the path");
+  const onLoop = await definedOnLoop(others.functionsOnLoop);
   const functions = others.functions === undefined ? -1 : await functionsOf(others.functions);
   let handle: number;
   try {
-    handle = await settle(native.open(file, isObject ? others : options, functions), number);
+    handle = await settle(native.open(file, isObject ? others : options, functions, onLoop, ...kept(onLoop)), number);
   } finally {
     native.release(functions);
   }

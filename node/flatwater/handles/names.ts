@@ -18,8 +18,10 @@ const INSTEAD: Record<string, string> = {
   unsafeMode: "there is no unsafe mode",
   serialize: "calls need not be serialized: `transaction` makes several statements one",
   parallelize: "calls run side by side by themselves",
-  function: "functions are those of a module: the option `functions` of `open` is its URL",
-  aggregate: "functions are those of a module: the option `functions` of `open` is its URL",
+  function:
+    "`open` has them: the option `functions` is the URL of a module, `functionsOnLoop` defines some of this thread",
+  aggregate:
+    "`open` has them: the option `functions` is the URL of a module, `functionsOnLoop` defines some of this thread",
   loadExtension: "`open` has the option `loadExtension`",
   defaultSafeIntegers: "the option `integers` of `open` says what integers become",
   commit: "a transaction commits when its function returns; one of `begin()` has `commit`",

@@ -6,6 +6,7 @@
 
 import type { Integers } from "../calls/calls.js";
 import type { Types } from "../calls/types.js";
+import type { DefineFunctions } from "../functions/types.js";
 import type { RowForm } from "../values/rows.js";
 
 /** Migrations: the path of a folder of SQL files, or their names and texts in order. */
@@ -39,6 +40,12 @@ export interface Options {
    * defines them ([`Functions`]). They belong to the open file, and are there when the migrations run.
    */
   functions?: URL | string;
+  /**
+   * Defines functions and collations that have the variables of the program, as better-sqlite3's have: called as the default export of a
+   * module of `functions` is. They run on the loop of this thread. SQLite's thread waits for each call until the loop is free, which is
+   * held meanwhile: prefer `functions` for what is called for many rows, or takes long.
+   */
+  functionsOnLoop?: DefineFunctions;
   /** What integers become. Default `number`. */
   integers?: Integers;
   /** Switches the file to WAL, or keeps the mode that it has. Default `wal`. */

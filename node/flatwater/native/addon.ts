@@ -64,9 +64,19 @@ export interface Native {
   functionsOf(url: string, unused: () => void): Answer;
   usedModule(url: string): number;
   serveFunctions(url: string, definitions: unknown[], woken: () => void): Answer;
-  serve(call: (method: number, at: number, instance: number, ...args: unknown[]) => unknown): void;
+  serve(
+    call: (method: number, at: number, instance: number, ...args: unknown[]) => unknown,
+    isOnLoop: boolean,
+  ): boolean;
   threw(said: string, thrown: Uint8Array | undefined): void;
-  open(path: string, options: unknown, functions: number): Answer;
+  open(
+    path: string,
+    options: unknown,
+    functions: number,
+    onLoop: unknown[] | undefined,
+    first: number,
+    woken: () => void,
+  ): Answer;
   close(database: number, place: number): Answer;
   closeAll(wait: number): Answer;
   run(

@@ -1,8 +1,9 @@
-//! What SQLite calls: functions, aggregates, window functions and collations that ask a worker thread.
+//! What SQLite calls: functions, aggregates, window functions and collations that ask a thread of Node.
 //!
 //! Owns: their arguments, the rows of an aggregate that were not handed over yet, and what becomes of a failure. Runs on the threads of
 //! databases, inside of SQLite. Invariants: an aggregate stays with the worker that has its first row; its `result` is called once,
-//! unless its statement has failed: then it is forgotten; a statement that is to end waits for nobody. Leaves out: the worker's side.
+//! unless its statement has failed: then it is forgotten; a statement that is to end waits for nobody; the code of a function on a loop
+//! is let go when no database has it. Leaves out: the worker's side.
 
 use std::cmp::Ordering;
 use std::mem::take;
@@ -15,53 +16,91 @@ use flatwater::rusqlite::functions::{Aggregate, Context, FunctionFlags, WindowAg
 use flatwater::rusqlite::types::Value as SqlValue;
 use flatwater::rusqlite::{Error, Result, ffi};
 
+use super::definition::{Definition, Kind};
 use super::modules::{Module, instance};
 use super::request::{Answer, Failed, Method, Request};
-use super::worker::{Definition, Kind, Worker, gone};
+use super::worker::{Worker, no_worker};
 
 /// So many rows of an aggregate go over at once, and so many bytes of its arguments.
 const ROWS: usize = 64;
 const BYTES: usize = 64 * 1024;
 
-/// One definition of a module.
+/// Who answers.
+enum Asked {
+    /// The workers of a module.
+    Module(Arc<Module>),
+    /// The loop of the program.
+    Loop(Arc<Worker>),
+}
+
+/// One definition.
 struct Code {
-    module: Arc<Module>,
+    asked: Asked,
     at: usize,
-    definition: Definition,
+    definition: Arc<Definition>,
 }
 
 /// The functions of a module, for a database.
 pub(crate) fn functions(module: &Arc<Module>) -> flatwater::Result<Vec<Function>> {
     let definitions = module.definitions().into_iter().enumerate();
-    definitions.map(|(at, definition)| Code { module: module.clone(), at, definition }.function()).collect()
+    let of = |(at, definition)| Code { asked: Asked::Module(module.clone()), at, definition }.function();
+    definitions.map(of).collect()
+}
+
+/// Functions on a loop, for one database. JavaScript has the code of the first under the number `first`.
+pub(crate) fn functions_on_loop(
+    worker: &Arc<Worker>,
+    first: usize,
+    definitions: Vec<Arc<Definition>>,
+) -> flatwater::Result<Vec<Function>> {
+    let of = |(at, definition)| Code { asked: Asked::Loop(worker.clone()), at, definition };
+    // All are there, so that all are let go if one is refused.
+    let codes: Vec<Code> = (first..).zip(definitions).map(of).collect();
+    codes.into_iter().map(Code::function).collect()
 }
 
 impl Code {
     fn function(self) -> flatwater::Result<Function> {
-        let Definition { kind, arguments, is_deterministic, is_direct_only, integers, .. } = self.definition;
-        let name = self.definition.name.clone();
-        let address = Arc::as_ptr(&self.module).addr();
+        let definition = self.definition.clone();
+        let Definition { name, kind, arguments, is_deterministic, is_direct_only, integers } = &*definition;
         let mut flags = FunctionFlags::SQLITE_UTF8;
-        flags.set(FunctionFlags::SQLITE_DETERMINISTIC, is_deterministic);
-        flags.set(FunctionFlags::SQLITE_DIRECTONLY, is_direct_only);
+        flags.set(FunctionFlags::SQLITE_DETERMINISTIC, *is_deterministic);
+        flags.set(FunctionFlags::SQLITE_DIRECTONLY, *is_direct_only);
+        // Databases share the code of a module, and not that of a loop.
+        let module = if let Asked::Module(module) = &self.asked { Some(Arc::as_ptr(module).addr()) } else { None };
         let function = match kind {
-            Kind::Function => Function::scalar(&name, arguments, flags, move |context| self.scalar(context)),
-            Kind::Aggregate => Function::aggregate(&name, arguments, flags, self),
-            Kind::Window => Function::window(&name, arguments, flags, self),
-            Kind::Collation => Function::collation(&name, move |one, other| self.compare(one, other)),
+            Kind::Function => Function::scalar(name, *arguments, flags, move |context| self.scalar(context)),
+            Kind::Aggregate => Function::aggregate(name, *arguments, flags, self),
+            Kind::Window => Function::window(name, *arguments, flags, self),
+            Kind::Collation => Function::collation(name, move |one, other| self.compare(one, other)),
         };
-        let way = (kind as u32) << 4 | u32::from(is_deterministic) << 3 | u32::from(is_direct_only) << 2 | integers;
-        Ok(function?.waiting().known_as(address, way))
+        let way = (*kind as u32) << 4 | u32::from(*is_deterministic) << 3 | u32::from(*is_direct_only) << 2 | *integers;
+        let function = function?.waiting();
+        Ok(match module {
+            Some(address) => function.known_as(address, way),
+            None => function,
+        })
     }
 
+    /// Who answers now, and the number by which it has the code.
     fn worker(&self) -> Result<(Arc<Worker>, usize), Failed> {
-        self.module.worker(self.at, &self.definition).ok_or_else(|| gone(&self.definition, "was not called"))
+        match &self.asked {
+            Asked::Loop(worker) => Ok((worker.clone(), self.at)),
+            Asked::Module(module) => {
+                module.worker(self.at, &self.definition).ok_or_else(|| no_worker(&self.definition, "was not called"))
+            }
+        }
     }
 
     fn scalar(&self, context: &Context<'_>) -> Result<SqlValue> {
         let ask = || {
             let (worker, at) = self.worker()?;
-            worker.ask(Request::new(at, 0, vec![(Method::Call, context.len())], arguments(context).collect()))
+            worker.ask(Request::new(
+                (&self.definition, at),
+                0,
+                vec![(Method::Call, context.len())],
+                arguments(context).collect(),
+            ))
         };
         of_sqlite(ask())
     }
@@ -70,7 +109,7 @@ impl Code {
         let ask = || {
             let (worker, at) = self.worker()?;
             let texts = [one, other].map(|text| SqlValue::Text(text.to_owned()));
-            worker.ask(Request::new(at, 0, vec![(Method::Compare, 2)], texts.into()))
+            worker.ask(Request::new((&self.definition, at), 0, vec![(Method::Compare, 2)], texts.into()))
         };
         match ask() {
             Ok(SqlValue::Integer(order)) => Ok(order.cmp(&0)),
@@ -78,6 +117,14 @@ impl Code {
             Ok(_) => Err(format!("{} returned no number", self.definition.said()).into()),
             Err(Failed::Ended) => Err(format!("{} was ended", self.definition.said()).into()),
             Err(Failed::Threw(threw)) => Err(threw.into()),
+        }
+    }
+}
+
+impl Drop for Code {
+    fn drop(&mut self) {
+        if let Asked::Loop(worker) = &self.asked {
+            worker.tell(Request::new((&self.definition, self.at), 0, vec![(Method::Release, 0)], Vec::new()));
         }
     }
 }
@@ -103,6 +150,7 @@ fn of_sqlite(answer: Answer) -> Result<SqlValue> {
 /// A group of rows, or a window.
 struct Instance {
     worker: Arc<Worker>,
+    definition: Arc<Definition>,
     at: usize,
     number: u64,
     /// Rows that the worker does not have yet.
@@ -122,7 +170,18 @@ impl Instance {
     fn new(code: &Code) -> Result<Self, Failed> {
         let (worker, at) = code.worker()?;
         let (calls, arguments) = Default::default();
-        Ok(Self { worker, at, number: instance(), calls, arguments, bytes: 0, has_failed: false, is_over: false })
+        let definition = code.definition.clone();
+        Ok(Self {
+            worker,
+            definition,
+            at,
+            number: instance(),
+            calls,
+            arguments,
+            bytes: 0,
+            has_failed: false,
+            is_over: false,
+        })
     }
 
     fn row(&mut self, method: Method, context: &Context<'_>) -> Result<()> {
@@ -143,7 +202,8 @@ impl Instance {
 
     fn ask(&mut self) -> Answer {
         self.bytes = 0;
-        let request = Request::new(self.at, self.number, take(&mut self.calls), take(&mut self.arguments));
+        let request =
+            Request::new((&self.definition, self.at), self.number, take(&mut self.calls), take(&mut self.arguments));
         let answer = self.worker.ask(request);
         self.has_failed |= answer.is_err();
         answer
@@ -163,7 +223,8 @@ impl Drop for Instance {
         if self.is_over {
             return;
         }
-        self.worker.tell(Request::new(self.at, self.number, vec![(Method::Forget, 0)], Vec::new()));
+        let of = (&self.definition, self.at);
+        self.worker.tell(Request::new(of, self.number, vec![(Method::Forget, 0)], Vec::new()));
     }
 }
 

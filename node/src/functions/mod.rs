@@ -1,7 +1,8 @@
-//! Functions and collations in JavaScript: SQLite calls them on threads of the databases, and a worker thread of Node answers, which
-//! has loaded the module that defines them (`docs/design/node.md`).
+//! Functions and collations in JavaScript: SQLite calls them on threads of the databases, and a thread of Node answers: a worker that
+//! has loaded the module which defines them, or the program's own, on its loop (`docs/design/node.md`).
 
 pub(crate) mod called;
+pub(crate) mod definition;
 pub(crate) mod modules;
 pub(crate) mod request;
 pub(crate) mod serve;

@@ -8,7 +8,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use super::worker::{Definition, Worker};
+use super::definition::Definition;
+use super::worker::Worker;
 use crate::capi::wake::Wake;
 
 static MODULES: Mutex<Vec<Weak<Module>>> = Mutex::new(Vec::new());
@@ -77,7 +78,7 @@ impl Module {
     }
 
     /// What the module defines, by its last worker.
-    pub(crate) fn definitions(&self) -> Vec<Definition> {
+    pub(crate) fn definitions(&self) -> Vec<Arc<Definition>> {
         lock(&self.workers).last().map(|worker| worker.definitions.clone()).unwrap_or_default()
     }
 
@@ -88,7 +89,7 @@ impl Module {
             [only] => only,
             several => several.iter().min_by_key(|worker| worker.load())?,
         };
-        let has = |at: &usize| worker.definitions.get(*at) == Some(definition);
+        let has = |at: &usize| worker.definitions.get(*at).is_some_and(|own| **own == *definition);
         let at = Some(at).filter(has).or_else(|| (0..worker.definitions.len()).find(has))?;
         Some((worker.clone(), at))
     }

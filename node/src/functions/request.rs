@@ -1,21 +1,22 @@
-//! One request of a thread of a database to a worker thread: calls of one function in their order, of which the last one's result is
+//! One request of a thread of a database to a thread of Node: calls of one function in their order, of which the last one's result is
 //! the answer.
 //!
-//! Owns: the arguments and the answer, and waiting for that. Made and awaited on the thread that runs the statement, answered on the
-//! worker's. Invariants: a request is answered once, or left, and nobody waits for one that is; the wait ends with the statement, which
+//! Owns: the arguments and the answer, and waiting for that. Made and awaited on the thread that runs the statement, answered on that
+//! of Node. Invariants: a request is answered once, or left, and nobody waits for one that is; the wait ends with the statement, which
 //! is looked at every few milliseconds. Leaves out: the order of requests (`worker`), and making values (`serve`).
 
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
 use flatwater::bindings::functions::statement_ends;
 use flatwater::rusqlite::types::Value as SqlValue;
 
+use super::definition::Definition;
 use super::threw::Threw;
 
-/// What is called. The numbers are those of `flatwater/functions/worker.ts`.
+/// What is called. The numbers are those of `flatwater/functions/calling.ts`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Method {
     Call = 0,
@@ -26,6 +27,8 @@ pub(crate) enum Method {
     Compare = 5,
     /// Forgets the instance of an aggregate whose statement has failed.
     Forget = 6,
+    /// Lets go of the code of a definition, which no database has any more.
+    Release = 7,
 }
 
 /// Why there is no answer.
@@ -46,7 +49,8 @@ const LEFT: u8 = 2;
 const LOOK: Duration = Duration::from_millis(2);
 
 pub(crate) struct Request {
-    /// The position of the definition.
+    pub(crate) definition: Arc<Definition>,
+    /// The number by which JavaScript has its code.
     pub(crate) at: usize,
     /// The instance of an aggregate.
     pub(crate) instance: u64,
@@ -59,9 +63,15 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    pub(crate) fn new(at: usize, instance: u64, calls: Vec<(Method, usize)>, arguments: Vec<SqlValue>) -> Self {
+    /// `of` is a definition and its number.
+    pub(crate) fn new(
+        of: (&Arc<Definition>, usize),
+        instance: u64,
+        calls: Vec<(Method, usize)>,
+        arguments: Vec<SqlValue>,
+    ) -> Self {
         let (state, answer, asker) = (AtomicU8::new(WAITING), Mutex::default(), thread::current());
-        Self { at, instance, calls, arguments, state, answer, asker }
+        Self { definition: of.0.clone(), at: of.1, instance, calls, arguments, state, answer, asker }
     }
 
     /// Nobody waits for it any more.

@@ -1,20 +1,23 @@
-//! The worker's side: calling the functions of the module that it has loaded.
+//! The side of Node: calling the functions of a module that a worker has loaded, or of the program, on its loop.
 //!
-//! Owns: the values of a call in JavaScript and its result. Runs on the worker thread of Node. Invariants: a function that throws is the
-//! answer of its request; the worker's own event loop has its turn after some milliseconds. Leaves out: what a method does, which is
-//! JavaScript's (`flatwater/functions/worker.ts`).
+//! Owns: the values of a call in JavaScript and its result. Runs on the thread of the functions. Invariants: a function that throws is the
+//! answer of its request; the event loop has its turn after some milliseconds. Leaves out: what a method does, and when the loop goes on,
+//! which is JavaScript's (`flatwater/functions`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flatwater::ErrorCode;
+use flatwater::bindings::functions::Function;
 use flatwater::rusqlite::types::Value as SqlValue;
 
+use super::called;
+use super::definition::{Definition, definitions};
 use super::modules::Module;
 use super::request::{Answer, Failed, Request};
 use super::serves::Serves;
 use super::threw::Threw;
-use super::worker::{Definition, Kind, Worker};
+use super::worker::Worker;
 use crate::capi::function::Call;
 use crate::capi::value::{Env, Result, Value};
 use crate::failure::Failure;
@@ -22,8 +25,10 @@ use crate::handles::Handle;
 use crate::host::Host;
 use crate::params::{self, is_safe};
 
-/// So long the worker serves before its loop has a turn.
+/// So long a worker serves before its loop has a turn.
 const TURN: Duration = Duration::from_millis(5);
+/// The same of the program's loop, which has other things to do.
+const TURN_ON_LOOP: Duration = Duration::from_millis(1);
 
 /// `functionsOf(url, unused)`: the number that keeps the module of functions until a database does, the module's, and how many workers
 /// it has. `unused` is called when none uses one of the environment's modules any more.
@@ -47,26 +52,7 @@ pub(crate) fn used_module<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
 /// arguments, deterministic, directOnly, integers]`. Done, or failed if nobody uses the module any more.
 pub(crate) fn serve_functions<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
     let (env, host, url) = (call.env, call.host, call.text::<0>()?);
-    let list = call.argument::<1>();
-    let definition = |at| {
-        let one = env.element(list, at)?;
-        let number = |at| env.as_f64(env.element(one, at)?);
-        Ok(Definition {
-            name: env.with_text(env.element(one, 0)?, |name| Box::from(name))?,
-            kind: match number(1)? as u32 {
-                0 => Kind::Function,
-                1 => Kind::Aggregate,
-                2 => Kind::Window,
-                _ => Kind::Collation,
-            },
-            arguments: number(2)? as i32,
-            is_deterministic: env.as_bool(env.element(one, 3)?)?,
-            is_direct_only: env.as_bool(env.element(one, 4)?)?,
-            integers: number(5)? as u32,
-        })
-    };
-    let count = env.array_length(list).unwrap_or(0);
-    let worker = Arc::new(Worker::new((0..count).map(definition).collect::<Result<_>>()?));
+    let worker = Arc::new(Worker::new(definitions(env, call.argument::<1>())?));
     let Some(module) = Module::used(&url) else {
         return host
             .failed(env, Failure::refused(ErrorCode::Finished, "no database uses the functions any more", None));
@@ -78,6 +64,20 @@ pub(crate) fn serve_functions<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
     host.done(env)
 }
 
+/// The functions in the array `list`, on the loop of this thread: JavaScript has the code of the first under the number `first`. `woken` is
+/// called when something is asked.
+pub(crate) fn functions_on_loop<'e>(
+    env: Env<'e>,
+    host: &Host,
+    (list, first, woken): (Value<'e>, usize, Value<'e>),
+) -> Result<flatwater::Result<Vec<Function>>> {
+    let worker = &host.serves.on_loop;
+    if !worker.wake.is_begun() {
+        worker.wake.begin(env, woken)?;
+    }
+    Ok(called::functions_on_loop(worker, first, definitions(env, list)?))
+}
+
 /// `threw(said, thrown)`: the function that runs has failed.
 pub(crate) fn threw<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
     let thrown = call.env.with_bytes(call.argument::<1>(), |bytes| Box::from(bytes));
@@ -85,13 +85,19 @@ pub(crate) fn threw<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
     call.env.undefined()
 }
 
-/// `serve(call)`: answers what was asked.
+/// `serve(call, isOnLoop)`: answers what was asked of the module of this environment, or of its loop. True if there is more, and the
+/// loop is to have a turn before it goes on.
 pub(crate) fn serve<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
     let (env, serves) = (call.env, &call.host.serves);
-    let Some((worker, _)) = serves.worker.borrow().clone() else { return env.undefined() };
+    let (worker, turn) = if env.as_bool(call.argument::<1>())? {
+        (serves.on_loop.clone(), TURN_ON_LOOP)
+    } else {
+        let Some((worker, _)) = serves.worker.borrow().clone() else { return env.boolean(false) };
+        (worker, TURN)
+    };
     let began = Instant::now();
     while let Some(request) = worker.next() {
-        let answer = env.scoped(|| answer(env, serves, &worker, call.argument::<0>(), &request));
+        let answer = env.scoped(|| answer(env, serves, call.argument::<0>(), &request));
         match answer {
             Ok(answer) => request.answer(answer),
             Err(Ending) => {
@@ -99,25 +105,19 @@ pub(crate) fn serve<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
                 break;
             }
         }
-        if began.elapsed() > TURN {
-            worker.ring_again();
-            break;
+        if began.elapsed() > turn {
+            worker.pause();
+            return env.boolean(true);
         }
     }
-    env.undefined()
+    env.boolean(false)
 }
 
 /// Nothing can be called any more, because the thread ends.
 struct Ending;
 
-fn answer<'e>(
-    env: Env<'e>,
-    serves: &Serves,
-    worker: &Worker,
-    function: Value<'e>,
-    request: &Request,
-) -> Result<Answer, Ending> {
-    let definition = &worker.definitions[request.at];
+fn answer<'e>(env: Env<'e>, serves: &Serves, function: Value<'e>, request: &Request) -> Result<Answer, Ending> {
+    let definition = &*request.definition;
     let failed = |said: String, thrown| Failed::Threw(Threw::new(said, thrown));
     let mut arguments = &*request.arguments;
     let mut last = SqlValue::Null;

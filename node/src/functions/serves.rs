@@ -1,7 +1,7 @@
-//! What an environment has that serves a module of functions.
+//! What an environment has that answers calls of functions.
 //!
-//! Owns: the worker that it is, and what a function that runs has thrown. Used on the worker thread. Invariant: when the environment
-//! ends, nobody waits for it any more. Leaves out: serving (`serve`).
+//! Owns: its loop, and the worker that it is if it has loaded a module of functions; what a function that runs has thrown. Used on its
+//! thread. Invariant: when the environment ends, nobody waits for it any more. Leaves out: serving (`serve`).
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -13,8 +13,9 @@ use super::worker::Worker;
 type Thrown = (String, Option<Box<[u8]>>);
 
 /// What an environment is that serves functions.
-#[derive(Default)]
 pub(crate) struct Serves {
+    /// The functions of the program on this thread's loop.
+    pub(super) on_loop: Arc<Worker>,
     /// The worker, and the URL of its module.
     pub(super) worker: RefCell<Option<(Arc<Worker>, String)>>,
     /// Of the function that runs.
@@ -22,8 +23,14 @@ pub(crate) struct Serves {
 }
 
 impl Serves {
+    /// Those of this thread.
+    pub(crate) fn new() -> Self {
+        Self { on_loop: Arc::new(Worker::on_loop()), worker: RefCell::default(), threw: RefCell::default() }
+    }
+
     /// The thread ends: nobody waits for it any more.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
+        self.on_loop.is_gone();
         if let Some((worker, url)) = self.worker.take() {
             worker.is_gone();
             if let Some(module) = Module::used(&url) {

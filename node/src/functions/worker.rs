@@ -1,9 +1,10 @@
-//! A worker thread of Node that has loaded a module of functions, as the threads of databases see it.
+//! A thread of Node that answers, as the threads of databases see it: a worker that has loaded a module of functions, or one whose
+//! program has functions on its loop.
 //!
 //! Owns: the requests that it has not answered, and its end. Any thread asks; the worker's answers. Invariants: requests are served one
 //! after the other, in their order; one that was pushed is answered or left, also when the thread ends in the middle; the loop is rung
-//! for a request unless the worker is serving. One lock guards the queue, for a few assignments. Leaves out: calling JavaScript
-//! (`serve`), and which worker is asked (`modules`).
+//! for a request unless the worker is serving; nobody waits for the thread that it is on. One lock guards the queue, for a few
+//! assignments. Leaves out: calling JavaScript (`serve`), and which worker is asked (`modules`).
 //!
 //! ```text
 //! thread of a database                   another one                            worker
@@ -14,43 +15,19 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 
+use super::definition::Definition;
 use super::request::{Answer, Failed, Request};
 use super::threw::Threw;
 use crate::capi::wake::Wake;
 
-/// What a module defines, as SQLite is told of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Definition {
-    pub(crate) kind: Kind,
-    pub(crate) name: Box<str>,
-    /// -1 for any number.
-    pub(crate) arguments: i32,
-    pub(crate) is_deterministic: bool,
-    pub(crate) is_direct_only: bool,
-    /// As the option `integers` has it.
-    pub(crate) integers: u32,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Function = 0,
-    Aggregate = 1,
-    Window = 2,
-    Collation = 3,
-}
-
-impl Definition {
-    /// As an error names it.
-    pub(crate) fn said(&self) -> String {
-        let kind = if self.kind == Kind::Collation { "collation" } else { "function" };
-        format!("the {kind} {}", self.name)
-    }
-}
-
 pub(crate) struct Worker {
-    pub(crate) definitions: Vec<Definition>,
+    /// Those of its module; none of a loop, to which functions come and go.
+    pub(crate) definitions: Vec<Arc<Definition>>,
     pub(crate) wake: Wake,
+    /// The thread whose loop it is, if it has no module.
+    on_loop: Option<ThreadId>,
     queue: Mutex<Queue>,
 }
 
@@ -65,8 +42,14 @@ struct Queue {
 }
 
 impl Worker {
-    pub(crate) fn new(definitions: Vec<Definition>) -> Self {
-        Self { definitions, wake: Wake::default(), queue: Mutex::default() }
+    /// A worker of a module.
+    pub(crate) fn new(definitions: Vec<Arc<Definition>>) -> Self {
+        Self { definitions, wake: Wake::default(), on_loop: None, queue: Mutex::default() }
+    }
+
+    /// The loop of this thread.
+    pub(crate) fn on_loop() -> Self {
+        Self { on_loop: Some(thread::current().id()), ..Self::new(Vec::new()) }
     }
 
     /// The requests that are before one that is made now.
@@ -77,9 +60,13 @@ impl Worker {
 
     /// Asks for an answer, and waits for it.
     pub(crate) fn ask(&self, request: Request) -> Answer {
+        if self.on_loop == Some(thread::current().id()) {
+            let said = format!("{} was not called: its loop would wait for itself", request.definition.said());
+            return Err(Failed::Threw(Threw::new(said, None)));
+        }
         let request = Arc::new(request);
         if !self.push(request.clone()) {
-            return Err(gone(&self.definitions[request.at], "was not called"));
+            return Err(self.gone(&request, "was not called"));
         }
         request.wait()
     }
@@ -118,10 +105,9 @@ impl Worker {
         next
     }
 
-    /// Has the worker's loop have its turn first.
-    pub(crate) fn ring_again(&self) {
+    /// Its loop has a turn before it goes on, without being rung.
+    pub(crate) fn pause(&self) {
         self.lock().served = None;
-        self.wake.ring();
     }
 
     /// The thread has ended, or is about to: nobody waits for it any more.
@@ -131,11 +117,19 @@ impl Worker {
         let (served, left) = (queue.served.take(), std::mem::take(&mut queue.requests));
         drop(queue);
         if let Some(request) = served {
-            request.answer(Err(gone(&self.definitions[request.at], "did not return")));
+            request.answer(Err(self.gone(&request, "did not return")));
         }
         for request in left {
-            request.answer(Err(gone(&self.definitions[request.at], "was not called")));
+            request.answer(Err(self.gone(&request, "was not called")));
         }
+    }
+
+    fn gone(&self, request: &Request, what: &str) -> Failed {
+        if self.on_loop.is_none() {
+            return no_worker(&request.definition, what);
+        }
+        let said = format!("{} {what}: the thread whose loop it runs on has ended", request.definition.said());
+        Failed::Threw(Threw::new(format!("{said} -- `open` the database with it in another one"), None))
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
@@ -143,8 +137,8 @@ impl Worker {
     }
 }
 
-/// The failure of a function whose worker has ended.
-pub(crate) fn gone(definition: &Definition, what: &str) -> Failed {
+/// The failure of a function whose module has no worker any more.
+pub(crate) fn no_worker(definition: &Definition, what: &str) -> Failed {
     let said = format!("{} {what}: the worker thread of its module has ended", definition.said());
     let hint = "a process warning says why; `open` the database with it once more to begin another";
     Failed::Threw(Threw::new(format!("{said} -- {hint}"), None))

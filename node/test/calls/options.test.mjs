@@ -37,7 +37,17 @@ test("the types of `open` have the options of the engine, and no others", () => 
   const engine = readFileSync(new URL("../../../crates/flatwater-bridge/src/options.rs", import.meta.url), "utf8");
   const types = readFileSync(new URL("../../dist/handles/options.d.ts", import.meta.url), "utf8");
   const own = {
-    Options: ["functions", "integers", "key", "loadExtension", "migrations", "rows", "tuning", "types"],
+    Options: [
+      "functions",
+      "functionsOnLoop",
+      "integers",
+      "key",
+      "loadExtension",
+      "migrations",
+      "rows",
+      "tuning",
+      "types",
+    ],
     Tuning: [],
   };
   for (const [table, type] of [

@@ -1,15 +1,14 @@
-// What SQLite gets from functions in JavaScript, and what they get from it.
+// What SQLite gets from functions in JavaScript, and what they get from it: from those of a module, and from the same on the loop.
 import assert from "node:assert/strict";
 import { channel } from "node:diagnostics_channel";
-import { test } from "node:test";
 import { threadId } from "node:worker_threads";
 import { database, numbers } from "../support.mjs";
+import { both } from "./ways.mjs";
 
-const functions = new URL("./defined.mjs", import.meta.url);
 const numbered = (count) => `${numbers(count)} SELECT x FROM c`;
 
-test("a function is called with the values of SQLite, and returns what may be a parameter", async (t) => {
-  const db = await database(t, { functions });
+both("a function is called with the values of SQLite, and returns what may be a parameter", async (t, given) => {
+  const db = await database(t, given);
   assert.deepEqual(await db.queryOne("SELECT double(21) AS a, double(NULL) AS b, DOUBLE(1.25) AS c"), {
     a: 42,
     b: null,
@@ -52,8 +51,8 @@ test("a function is called with the values of SQLite, and returns what may be a 
   assert.deepEqual([...(await of("bytes"))], [1, 2]);
 });
 
-test("an integer beyond 2^53 reaches a function as a bigint, if it asks for that, or not at all", async (t) => {
-  const db = await database(t, { functions });
+both("an integer beyond 2^53 reaches a function as a bigint, if it asks for that, or not at all", async (t, given) => {
+  const db = await database(t, given);
   const [big, all] = ["9007199254740993", { integers: "auto" }];
   assert.equal(await db.queryValue(`SELECT same(${big})`, [], all), 9007199254740993n);
   assert.equal(await db.queryValue("SELECT same(-9223372036854775807 - 1)", [], all), -(2n ** 63n));
@@ -69,8 +68,8 @@ test("an integer beyond 2^53 reaches a function as a bigint, if it asks for that
   });
 });
 
-test("a function has as many arguments as it declares, or any number", async (t) => {
-  const db = await database(t, { functions });
+both("a function has as many arguments as it declares, or any number", async (t, given) => {
+  const db = await database(t, given);
   assert.deepEqual(
     await db.queryOne("SELECT count_of(), count_of(1), count_of(1, 2, 3)", [], { rows: "array" }),
     [0, -1, 3],
@@ -80,8 +79,8 @@ test("a function has as many arguments as it declares, or any number", async (t)
   await assert.rejects(db.query("SELECT double(1, 2)"), { kind: "sql", message: /wrong number of arguments/ });
 });
 
-test("an aggregate begins anew for each group, also for one without rows", async (t) => {
-  const db = await database(t, { functions });
+both("an aggregate begins anew for each group, also for one without rows", async (t, given) => {
+  const db = await database(t, given);
   await db.executeScript("CREATE TABLE t (a, b); INSERT INTO t VALUES ('x', 1), ('yy', 1), ('z', 2)");
   assert.deepEqual(await db.query("SELECT b, longest(a), joined(a, b) FROM t GROUP BY b", [], { rows: "array" }), [
     [1, "yy", "x,1,yy,1"],
@@ -91,8 +90,8 @@ test("an aggregate begins anew for each group, also for one without rows", async
   assert.equal(await db.queryValue(`SELECT sum_of(x) FROM (${numbered(10_000)})`), 50_005_000);
 });
 
-test("an aggregate with `inverse` can be used with OVER", async (t) => {
-  const db = await database(t, { functions });
+both("an aggregate with `inverse` can be used with OVER", async (t, given) => {
+  const db = await database(t, given);
   const windows = "SELECT sum_of(x) OVER (ORDER BY x ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) FROM";
   assert.deepEqual(await db.queryValues(`${windows} (${numbered(4)})`), [3, 6, 9, 7]);
   const running = await db.queryValues(`SELECT sum_of(x) OVER (ORDER BY x) - x * (x + 1) / 2 FROM (${numbered(500)})`);
@@ -102,8 +101,8 @@ test("an aggregate with `inverse` can be used with OVER", async (t) => {
   await assert.rejects(db.query("SELECT longest('a') OVER ()"), { kind: "sql", message: /longest/ });
 });
 
-test("a collation orders and finds texts", async (t) => {
-  const db = await database(t, { functions });
+both("a collation orders and finds texts", async (t, given) => {
+  const db = await database(t, given);
   await db.executeScript(
     "CREATE TABLE t (a TEXT COLLATE by_length UNIQUE); INSERT INTO t VALUES ('long'), ('a'), ('no')",
   );
@@ -119,8 +118,8 @@ test("a collation orders and finds texts", async (t) => {
   );
 });
 
-test("a schema may use a function if it is deterministic, and not `directOnly`", async (t) => {
-  const db = await database(t, { functions });
+both("a schema may use a function if it is deterministic, and not `directOnly`", async (t, given) => {
+  const db = await database(t, given);
   await db.executeScript(
     "CREATE TABLE t (a); CREATE INDEX i ON t (double(a)); CREATE VIEW direct_view AS SELECT direct()",
   );
@@ -129,9 +128,9 @@ test("a schema may use a function if it is deterministic, and not `directOnly`",
   assert.equal(await db.queryValue("SELECT direct()"), 1);
 });
 
-test("functions are there when migrations run, in transactions, snapshots and streams", async (t) => {
+both("functions are there when migrations run, in transactions, snapshots and streams", async (t, given) => {
   const migrations = [["1", "CREATE TABLE t (a, d AS (double(a)) STORED); INSERT INTO t VALUES (1), (2)"]];
-  const db = await database(t, { functions, migrations });
+  const db = await database(t, { ...given, migrations });
   assert.deepEqual(await db.queryValues("SELECT d FROM t"), [2, 4]);
   await db.transaction(async (tx) => {
     await tx.execute("INSERT INTO t VALUES (?)", [3]);
@@ -152,8 +151,8 @@ test("functions are there when migrations run, in transactions, snapshots and st
   await live.return();
 });
 
-test("no statement that may call a function runs on the thread of the loop", async (t) => {
-  const db = await database(t, { functions });
+both("no statement that may call a function runs on the thread of the loop", async (t, given) => {
+  const db = await database(t, given);
   await db.executeScript(`
     CREATE TABLE plain (a);
     CREATE TABLE by_index (a); CREATE INDEX i ON by_index (double(a));
@@ -196,11 +195,11 @@ test("no statement that may call a function runs on the thread of the loop", asy
   }
   const onLoop = new Set(ran.filter(({ ranOn }) => ranOn === "caller").map(({ sql }) => sql));
   assert.deepEqual([...onLoop], [callsNothing]);
-  assert.notEqual(await db.queryValue("SELECT thread()"), threadId);
+  assert.equal((await db.queryValue("SELECT thread()")) === threadId, "functionsOnLoop" in given);
 });
 
-test("readers that call functions at once are served one after the other", async (t) => {
-  const db = await database(t, { functions, readers: 4 });
+both("readers that call functions at once are served one after the other", async (t, given) => {
+  const db = await database(t, { ...given, readers: 4 });
   const sums = await Promise.all(
     Array.from({ length: 12 }, () => db.queryValue(`SELECT sum(double(x)) FROM (${numbered(300)})`)),
   );

@@ -6,6 +6,7 @@ import { pathToFileURL } from "node:url";
 import { test } from "node:test";
 import { FlatwaterError, open } from "../../dist/index.mjs";
 import { database, folder } from "../support.mjs";
+import { both } from "./ways.mjs";
 
 const functions = new URL("./defined.mjs", import.meta.url);
 
@@ -18,8 +19,8 @@ const failure = async (call) => {
   return error;
 };
 
-test("what a function throws is the cause of the error, with its stack and its properties", async (t) => {
-  const db = await database(t, { functions });
+both("what a function throws is the cause of the error, with its stack and its properties", async (t, given) => {
+  const db = await database(t, given);
   const { message, kind, code, sql, cause } = await failure(db.query("SELECT throws('error')"));
   assert.deepEqual(
     [message, kind, code, sql],
@@ -44,8 +45,8 @@ test("what a function throws is the cause of the error, with its stack and its p
   assert.equal(await db.queryValue("SELECT double(1)"), 2);
 });
 
-test("a result that cannot be stored fails the statement, and says why", async (t) => {
-  const db = await database(t, { functions });
+both("a result that cannot be stored fails the statement, and says why", async (t, given) => {
+  const db = await database(t, given);
   const wrong = {
     promise: /^the function result_of returned a promise/,
     array: /^the result of the function result_of: an array cannot be stored$/,
@@ -60,8 +61,8 @@ test("a result that cannot be stored fails the statement, and says why", async (
   }
 });
 
-test("an aggregate that fails ends its statement, and the next one begins anew", async (t) => {
-  const db = await database(t, { functions });
+both("an aggregate that fails ends its statement, and the next one begins anew", async (t, given) => {
+  const db = await database(t, given);
   await db.executeScript("CREATE TABLE t (a); INSERT INTO t VALUES ('good'), ('bad'), ('better')");
   for (let round = 0; round < 3; round++) {
     const { message, cause } = await failure(db.query("SELECT longest(a) FROM t"));
@@ -70,8 +71,8 @@ test("an aggregate that fails ends its statement, and the next one begins anew",
   assert.equal(await db.queryValue("SELECT longest(a) FROM t WHERE a <> 'bad'"), "better");
 });
 
-test("a collation that fails ends its statement, and leaves nothing of it", async (t) => {
-  const db = await database(t, { functions });
+both("a collation that fails ends its statement, and leaves nothing of it", async (t, given) => {
+  const db = await database(t, given);
   await db.executeScript("CREATE TABLE t (a TEXT COLLATE picky PRIMARY KEY); INSERT INTO t VALUES ('good')");
   const { message, cause } = await failure(db.execute("INSERT INTO t VALUES ('fine'), ('bad')"));
   assert.deepEqual([message, cause.message], ["the collation picky threw Refused", "bad"]);
@@ -86,8 +87,8 @@ test("a collation that fails ends its statement, and leaves nothing of it", asyn
   assert.equal(unsure.message, "the collation unsure returned no number");
 });
 
-test("in a transaction a failure undoes its statement alone", async (t) => {
-  const db = await database(t, { functions });
+both("in a transaction a failure undoes its statement alone", async (t, given) => {
+  const db = await database(t, given);
   await db.execute("CREATE TABLE t (a CHECK (not_bad(a)))");
   await db.transaction(async (tx) => {
     await tx.execute("INSERT INTO t VALUES ('one')");

@@ -29,4 +29,8 @@ export const options: Options[] = [
   { functions: "functions.mjs" },
   // @ts-expect-error -- a function of this thread
   { functions: define },
+  { functionsOnLoop: define },
+  { functions: "functions.mjs", functionsOnLoop: (db) => db.function("now_ms", () => Date.now()) },
+  // @ts-expect-error -- a module
+  { functionsOnLoop: "functions.mjs" },
 ];
