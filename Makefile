@@ -269,6 +269,16 @@ node-package: node/node_modules/.made
 	cargo build --quiet -p flatwater-node $(PROFILE)
 	node node/tools/build.mjs $(TARGET)/$(if $(PROFILE),release,debug)
 
+# The package `@flatwater/sqlcipher`, in node/sqlcipher: the same code with encryption. Its native module is built in the folder of
+# `make test-sqlcipher`.
+.PHONY: node-sqlcipher test-node-sqlcipher
+node-sqlcipher: node/node_modules/.made
+	CARGO_TARGET_DIR=$(TARGET)/sqlcipher cargo build --quiet -p flatwater-node --features sqlcipher $(PROFILE)
+	node node/tools/sqlcipher.mjs $(TARGET)/sqlcipher/$(if $(PROFILE),release,debug)
+
+test-node-sqlcipher: node-sqlcipher
+	cd node/sqlcipher && ../node_modules/.bin/publint && node --test --test-reporter=dot encrypted.test.mjs
+
 node/node_modules/.made: node/package-lock.json
 	cd node && npm ci --silent && touch node_modules/.made
 

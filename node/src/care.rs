@@ -5,8 +5,9 @@
 
 use std::path::Path;
 
-use flatwater::bindings::{self, FrontCall};
+use flatwater::bindings::{self, FrontCall, Target};
 use flatwater::options::Key;
+use flatwater_bridge::Opened;
 
 use crate::calls::{gone, set_place, timed};
 use crate::capi::function::Call;
@@ -49,6 +50,44 @@ pub(crate) fn export<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let mut export = timed(export, call.number::<3>()?);
     set_place(host, export.unbegun(), call.number::<4>()?);
     host.call(env, export)
+}
+
+/// `rekey(database, key, timeout, place)`: encrypts it with another key.
+pub(crate) fn rekey<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    with_key(call, "`rekey`", Target::rekey)
+}
+
+/// `hasKey(database, key, timeout, place)`: whether it has this key.
+pub(crate) fn has_key<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    with_key(call, "`hasKey`", Target::has_key)
+}
+
+fn with_key<'e>(call: &Call<'e, Host>, what: &str, make: fn(&Target, Key) -> FrontCall) -> Answer<'e> {
+    let (env, host) = (call.env, call.host);
+    let key = match options::key(env, call.argument::<1>()) {
+        Ok(key) => key,
+        Err(failure) => return host.failed(env, failure),
+    };
+    let made = match host.handles.get(call.number::<0>()?).as_deref() {
+        Some(Handle::Database { database, target }) => match database.file(what) {
+            Ok(_) => make(target, key),
+            Err(failure) => return host.failed(env, failure),
+        },
+        _ => return host.failed(env, gone()),
+    };
+    let mut made = timed(made, call.number::<2>()?);
+    set_place(host, made.unbegun(), call.number::<3>()?);
+    host.call(env, made)
+}
+
+/// `pagesSql(database, name)`: the query that tells which pages of an encrypted database cannot be decrypted; undefined for another one.
+pub(crate) fn pages_sql<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    let name = call.text::<1>()?;
+    let sql = match call.host.handles.get(call.number::<0>()?).as_deref() {
+        Some(Handle::Database { database: Opened::File(_), target }) => bindings::pages_sql(target, &name),
+        _ => None,
+    };
+    sql.map_or_else(|| call.env.undefined(), |sql| call.env.text(&sql))
 }
 
 /// `checkSql(name, table, quick)`: the query that looks for damage in a database of this name, or in one of its tables.

@@ -100,7 +100,7 @@ fn node(name: Name) -> &'static str {
         Name::BusyTimeout => "`busyTimeout`",
         Name::Key => "the option `key`",
         Name::Rekey => "`db.rekey`",
-        Name::Encryption => "use Rust or Python: the package for Node has no encryption",
+        Name::Encryption => "install the package `@flatwater/sqlcipher` in place of `flatwater`",
         Name::Export => "`db.export`",
         Name::OnOpen => "`onOpen`",
         Name::OnConnect => "the option `functions` of `open`",

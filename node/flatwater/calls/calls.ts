@@ -109,6 +109,9 @@ export function readExecuted(at: number): ExecuteResult {
 /** Reads one number. */
 export const number: Reader<number> = { end: () => cells[0]! };
 
+/** Reads whether something is so. */
+export const flag: Reader<boolean> = { end: () => cells[0] === 1 };
+
 /** Reads nothing. */
 export const nothing: Reader<void> = { end: () => undefined };
 

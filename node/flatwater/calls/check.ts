@@ -1,8 +1,9 @@
 /**
  * The check of a database for damage.
  *
- * Owns: the sentences of its rows, one by one. Invariant: a problem is yielded once, and a database without problems yields none. Leaves
- * out: the check itself, which SQLite does in a read of its own.
+ * Owns: the sentences of its rows, one by one. Invariants: a problem is yielded once, and a database without problems yields none; if
+ * pages of an encrypted file cannot be decrypted, they are the problems, because all else follows from them. Leaves out: the check itself,
+ * which SQLite does in a read of its own.
  */
 
 import { native } from "../native/addon.js";
@@ -24,10 +25,18 @@ export interface CheckOptions extends CallOptions {
 /** The problems of a database: a sentence for each. */
 export class IntegrityCheck implements AsyncIterableIterator<string> {
   private found: string[] = [];
+  private batches: Batches<readonly [row: string]>;
+  /** The problems that were found are all. */
+  private isOver = false;
   private readonly steps = new InOrder();
 
-  /** @internal */
-  constructor(private readonly batches: Batches<readonly [row: string]>) {}
+  /** `pages` has those of an encrypted file that cannot be decrypted. @internal */
+  constructor(
+    private readonly begin: () => Batches<readonly [row: string]>,
+    private pages: (() => Promise<string[]>) | undefined,
+  ) {
+    this.batches = begin();
+  }
 
   /** The next problem. */
   next(): Promise<IteratorResult<string, undefined>> {
@@ -35,20 +44,52 @@ export class IntegrityCheck implements AsyncIterableIterator<string> {
   }
 
   private async step(): Promise<IteratorResult<string, undefined>> {
-    while (this.found.length === 0) {
-      const { done, value } = await this.batches.next();
-      if (done) {
-        return { done: true, value: undefined };
-      }
-      this.found = value.flatMap(([row]) => native.problems(row)).reverse();
+    if (this.found.length === 0) {
+      await this.find();
     }
     await dueTurn();
-    return { done: false, value: this.found.pop()! };
+    const value = this.found.pop();
+    return value === undefined ? { done: true, value } : { done: false, value };
+  }
+
+  /** Finds some problems; none if there are no more. */
+  private async find(): Promise<void> {
+    while (this.found.length === 0 && !this.isOver) {
+      try {
+        const { done, value } = await this.batches.next();
+        this.isOver = done === true;
+        this.found = (value ?? []).flatMap(([row]) => native.problems(row)).reverse();
+      } catch (error) {
+        if (await this.findPages()) {
+          return;
+        }
+        this.isOver = true;
+        throw error;
+      }
+      if (this.found.length > 0 && this.pages !== undefined && !(await this.findPages())) {
+        this.batches = this.begin();
+      }
+    }
+  }
+
+  /** At the first problem of an encrypted file finds the pages that cannot be decrypted. Returns false if there are none. */
+  private async findPages(): Promise<boolean> {
+    const { pages } = this;
+    this.pages = undefined;
+    if (pages === undefined) {
+      return false;
+    }
+    // Its connection refuses every other page.
+    await this.batches.return();
+    this.found = (await pages()).reverse();
+    this.isOver = this.found.length > 0;
+    return this.isOver;
   }
 
   /** Ends it, and gives its connection back. */
   async return(): Promise<IteratorResult<string, undefined>> {
     this.found = [];
+    this.isOver = true;
     await this.batches.return();
     return { done: true, value: undefined };
   }

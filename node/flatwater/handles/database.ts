@@ -5,7 +5,18 @@
  * after it fails with kind `closed`. Leaves out: the operations that it shares with transactions (`session`).
  */
 
-import { formOf, INTEGERS, integersOf, nothing, number, textOf, timeoutOf, valuesOf, value } from "../calls/calls.js";
+import {
+  flag,
+  formOf,
+  INTEGERS,
+  integersOf,
+  nothing,
+  number,
+  textOf,
+  timeoutOf,
+  valuesOf,
+  value,
+} from "../calls/calls.js";
 import type { CallOptions, Integers, Statement } from "../calls/calls.js";
 import { refused } from "../calls/calls.js";
 import { progressReader, type BackupOptions } from "../calls/backup.js";
@@ -186,7 +197,7 @@ export class Database extends Session {
 
   /**
    * Copies the database into a new file that is encrypted with `key`, or into a plain one without: to encrypt or decrypt a database. It
-   * needs a build with encryption, and is refused by this one.
+   * needs the package `@flatwater/sqlcipher`.
    */
   export(path: string, options?: ExportOptions): Promise<void> {
     return this.attempt("export", undefined, options, EXPORT_OPTIONS, nothing, () =>
@@ -195,11 +206,28 @@ export class Database extends Session {
   }
 
   /**
+   * Encrypts the database with another key, which writes every page; it waits for reads and other processes, up to `busyTimeout`. If it is
+   * aborted, the file has either key, and the database goes on with that: {@link hasKey} tells which.
+   */
+  rekey(key: string | Uint8Array, options?: CallOptions): Promise<void> {
+    return this.attempt("rekey", undefined, options, CALL_OPTIONS, nothing, () =>
+      native.rekey(this.handle, key, timeoutOf(options), place()),
+    );
+  }
+
+  /** Resolves with whether the database has this key, after calls of `rekey` from before. False for one without a key. */
+  hasKey(key: string | Uint8Array, options?: CallOptions): Promise<boolean> {
+    return this.attempt("hasKey", undefined, options, CALL_OPTIONS, flag, () =>
+      native.hasKey(this.handle, key, timeoutOf(options), place()),
+    );
+  }
+
+  /**
    * Yields what is wrong with the database: a sentence for each problem, at most 10,000. Foreign keys are not checked. Reads and writes
    * continue, but the WAL cannot start over meanwhile: check a large database table by table.
    */
   integrityCheck(options: CheckOptions = {}): IntegrityCheck {
-    const { table, database, signal, timeout } = options ?? {};
+    const { table, database = "main", signal, timeout } = options ?? {};
     const sql = () => {
       check(options, CHECK_OPTIONS);
       for (const name of [table, database]) {
@@ -207,9 +235,13 @@ export class Database extends Session {
           throw misuse("table and database must be names");
         }
       }
-      return native.checkSql(whole(database ?? "main", "the name"), table, switchOf(options, "quick"));
+      return native.checkSql(whole(database, "the name"), table, switchOf(options, "quick"));
     };
-    return new IntegrityCheck(this.inBatches("integrityCheck", sql, undefined, { signal, timeout, rows: "array" }));
+    const begin = () =>
+      this.inBatches<readonly [row: string]>("integrityCheck", sql, undefined, { signal, timeout, rows: "array" });
+    const ofPages = typeof database === "string" ? native.pagesSql(this.handle, database) : undefined;
+    const pages = () => this.queryValues<string>(ofPages!, undefined, { signal, types: "stored" });
+    return new IntegrityCheck(begin, ofPages === undefined ? undefined : pages);
   }
 
   /**

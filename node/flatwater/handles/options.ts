@@ -50,7 +50,7 @@ export interface Options {
   integers?: Integers;
   /** Switches the file to WAL, or keeps the mode that it has. Default `wal`. */
   journal?: "wal" | "keep";
-  /** The key of an encrypted file. The package is built without encryption, and refuses it. */
+  /** The key of an encrypted file: a passphrase, or the 32 bytes of the key itself. It needs the package `@flatwater/sqlcipher`. */
   key?: string | Uint8Array;
   /** Extensions that are loaded on each connection: a path, or an array of paths and of paths with their entry points. */
   loadExtension?: string | readonly (string | readonly [path: string, entry: string])[];

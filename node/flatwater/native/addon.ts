@@ -111,6 +111,9 @@ export interface Native {
   migrate(target: number, migrations: unknown, ignores: boolean, timeout: number, place: number): Answer;
   queryPlan(database: number, sql: string, timeout: number, place: number): Answer;
   export(database: number, path: string, key: unknown, timeout: number, place: number): Answer;
+  rekey(database: number, key: unknown, timeout: number, place: number): Answer;
+  hasKey(database: number, key: unknown, timeout: number, place: number): Answer;
+  pagesSql(database: number, name: string): string | undefined;
   checkSql(name: string, table: string | undefined, quick: boolean): string;
   problems(row: string): string[];
   batches(
@@ -161,11 +164,13 @@ function load(): Native {
       throw error;
     }
   }
-  const name = `@flatwater/${platform()}`;
+  // The same code is two packages, each with native modules of its own.
+  const { name: own } = require("../../package.json") as { name: string };
+  const name = `${own.startsWith("@") ? `${own}-` : "@flatwater/"}${platform()}`;
   try {
     return require(name) as Native;
   } catch (error) {
-    throw new Error(`flatwater has no native module for this platform: the package ${name} is not installed`, {
+    throw new Error(`${own} has no native module for this platform: the package ${name} is not installed`, {
       cause: error,
     });
   }

@@ -151,6 +151,10 @@ test("an export needs encryption, and says so", async (t) => {
   }
   await assert.rejects(db.export(5), { kind: "misuse", message: /path must be a string/ });
   await assert.rejects(db.export("a.db", { key: 5 }), { kind: "misuse" });
+  for (const call of [db.rekey("a passphrase"), db.hasKey(new Uint8Array(32))]) {
+    await assert.rejects(call, { kind: "misuse", message: /`@flatwater\/sqlcipher` in place of/ });
+  }
+  await assert.rejects(db.rekey(5), { kind: "misuse", message: /a passphrase, or the 32 bytes/ });
   await assert.rejects(db.export("a.db", { kye: "a" }), { message: /did you mean "key"/ });
 });
 

@@ -145,7 +145,7 @@ test("a key is refused with what to do", async (t) => {
   const path = `${folder(t)}/a.db`;
   for (const key of ["passphrase", new Uint8Array(32)]) {
     await assert.rejects(open(path, { key }), (error) => {
-      assert.match(error.message, /the package for Node has no encryption/);
+      assert.match(error.message, /install the package `@flatwater\/sqlcipher` in place of `flatwater`/);
       return !error.message.includes("passphrase");
     });
   }
