@@ -261,6 +261,7 @@ fn files_import_from_each_other_in_no_circle() {
         "flatwater-derive",
         "flatwater-remote",
         "flatwater-move",
+        "flatwater-cli",
         "../python",
         "../node",
         "../demo",

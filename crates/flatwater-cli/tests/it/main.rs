@@ -1,0 +1,11 @@
+//! The command, as a process: each file has the tests of some subcommands.
+
+mod care;
+mod files;
+mod guide;
+mod live;
+mod migrations;
+mod queries;
+mod shell;
+mod support;
+mod terminal;
