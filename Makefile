@@ -505,6 +505,13 @@ bench-busy:
 	$(LAB) run --runs 5 --peer $(BUSY) --json lab/out/busy.json
 	$(LAB) busy lab/out/busy.json
 
+# The command `flatwater` beside the shell of SQLite: a million rows to CSV and back, the first row, and an import beside a service that
+# writes. It fails where a goal is missed.
+.PHONY: bench-cli
+bench-cli:
+	cargo build --quiet --release -p flatwater-cli
+	cargo run --quiet --release -p flatwater-cli --example compare -- $(TARGET)/release/flatwater
+
 # Whether the lab sees a slowdown of a fifth that is planted in the engine, and a slow noop. It takes a quiet machine.
 bench-check:
 	cargo test --quiet -p flatwater-lab --test it planted_in_the_engine -- --ignored --nocapture
