@@ -66,9 +66,13 @@ class FlatwaterCursor(AsyncAdapt_dbapi_cursor):
         self._rows = deque() if cursor.description is None else deque((yield from cursor.fetchall()))
 
     def executemany(self, operation: Any, seq_of_parameters: Any) -> Any:
-        """Runs one statement for each row of parameters."""
+        """Runs one statement for each row of parameters. Those of RETURNING are there, of all runs."""
+        await_(awaited(self._run_many(operation, seq_of_parameters)))
+
+    def _run_many(self, operation: Any, seq_of_parameters: Any) -> Steps[None]:
         cursor: Any = self._cursor
-        await_(awaited(cursor.executemany(operation, seq_of_parameters)))
+        yield from cursor.run_many(operation, seq_of_parameters)
+        self._rows = deque() if cursor.description is None else deque((yield from cursor.fetchall()))
 
 
 class FlatwaterStreamCursor(FlatwaterCursor):
@@ -81,6 +85,10 @@ class FlatwaterStreamCursor(FlatwaterCursor):
     def _run(self, operation: Any, parameters: Any) -> Steps[None]:
         cursor: Any = self._cursor
         yield from cursor.execute(operation, parameters)
+
+    def _run_many(self, operation: Any, seq_of_parameters: Any) -> Steps[None]:
+        cursor: Any = self._cursor
+        yield from cursor.run_many(operation, seq_of_parameters)
 
     def fetchone(self) -> Any:
         """Returns the next row, or None after the last."""

@@ -38,6 +38,8 @@ class FlatwaterDialect(SQLiteDialect_pysqlite):
     driver = "flatwater"
     supports_statement_cache = True
     supports_server_side_cursors = True
+    update_executemany_returning = True
+    delete_executemany_returning = True
     is_async = True
     has_terminate = True
     execution_ctx_cls = FlatwaterExecutionContext

@@ -7,7 +7,7 @@ import gc
 import threading
 
 import pytest
-from sqlalchemy import ForeignKey, event, select, text
+from sqlalchemy import ForeignKey, bindparam, delete, event, insert, select, text, update
 from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship, selectinload
@@ -87,6 +87,21 @@ async def test_objects_are_stored_and_loaded(place):
         async with sessions() as session:
             assert await session.scalar(select(User.name)) == "Grace"
             assert list(await session.scalars(select(Post.title))) == ["two"]
+
+
+async def test_many_rows_of_an_update_and_a_delete_return_theirs(place):
+    users = User.__table__
+    async with Engine(place) as engine, engine.begin() as connection:
+        await connection.execute(insert(User), [{"name": name} for name in "abc"])
+        change = (
+            update(users).where(users.c.name == bindparam("old")).values(name=bindparam("new")).returning(users.c.name)
+        )
+        changed = await connection.execute(change, [{"old": "b", "new": "x"}, {"old": "a", "new": "y"}])
+        assert changed.all() == [("x",), ("y",)] and changed.rowcount == 2
+        gone = await connection.execute(
+            delete(users).where(users.c.name == bindparam("old")).returning(users.c.id), [{"old": "y"}, {"old": "none"}]
+        )
+        assert gone.scalars().all() == [1]
 
 
 async def test_a_nested_transaction_is_rolled_back_alone(place):
