@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::process::ExitCode;
 
+use flatwater::bindings::{Name, hint};
 use flatwater::{Error, ErrorKind};
 use unicode_width::UnicodeWidthStr;
 
@@ -85,12 +86,12 @@ impl Failure {
                 let place = place.as_ref().map(|(sql, begin)| (sql.as_str(), begin + failed.offset().unwrap_or(0)));
                 match place {
                     Some((sql, at)) if failed.offset().is_some() => text.push_str(&marked(sql, at, paint)),
-                    Some((sql, at)) => {
+                    Some((sql, at)) if sql.trim().contains('\n') => {
                         let _ = writeln!(text, "  in line {} of the SQL", line_of(sql, at).0);
                     }
-                    None => {}
+                    _ => {}
                 }
-                if let Some(hint) = failed.hint() {
+                if let Some(hint) = hint(failed, word) {
                     let _ = writeln!(text, "  {} {hint}", paint.dim("hint:"));
                 }
                 text
@@ -99,6 +100,17 @@ impl Failure {
             Self::Usage(message) | Self::Refused(message) => format!("{error} {message}\n"),
             Self::Found | Self::Interrupted => String::new(),
         }
+    }
+}
+
+/// What a hint names, as the command has it.
+fn word(name: Name) -> &'static str {
+    match name {
+        Name::ReadOnly => "`--read-only`",
+        Name::BusyTimeout => "`--busy-timeout`",
+        Name::NetworkFilesystem => "`--allow-network-filesystem`",
+        Name::OpenToCreate => "give `--create`, where the command has it",
+        other => other.rust(),
     }
 }
 

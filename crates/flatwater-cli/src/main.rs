@@ -19,6 +19,7 @@ mod place;
 mod progress;
 mod shell;
 mod sql;
+mod top;
 
 use std::process::ExitCode;
 
@@ -42,6 +43,7 @@ enum Command {
     Query(query::Arguments),
     Shell(shell::Arguments),
     Live(live::Arguments),
+    Top(top::Arguments),
     Check(check::Arguments),
     Doctor(doctor::Arguments),
     Backup(backup::Arguments),
@@ -59,6 +61,7 @@ fn run(command: Command) -> Outcome {
         Command::Query(arguments) => query::run(&arguments),
         Command::Shell(arguments) => shell::run(&arguments),
         Command::Live(arguments) => live::run(&arguments),
+        Command::Top(arguments) => top::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Backup(arguments) => backup::run(&arguments),

@@ -9,3 +9,4 @@ mod queries;
 mod shell;
 mod support;
 mod terminal;
+mod top;

@@ -112,7 +112,8 @@ fn a_command_that_only_reads_writes_nothing() {
 #[test]
 fn a_file_is_made_only_if_the_command_says_so() {
     let place = Place::new();
-    place.run(&["query", "app.db", "SELECT 1"]).failed(1);
+    let error = place.run(&["query", "app.db", "SELECT 1"]).failed(1);
+    assert!(error.contains("app.db does not exist\n  hint: check the path, or give `--create`"), "{error}");
     assert!(!place.path("app.db").exists());
     query(&place, &["CREATE TABLE t (a)", "--create"]);
     assert_eq!(query(&place, &["SELECT name FROM sqlite_schema", "--no-header"]), "t\n");

@@ -1,0 +1,131 @@
+//! `flatwater top`: who reads and writes a database now, and who keeps its WAL from starting over.
+//!
+//! Owns: the loop, and since when each reader has been seen. Invariant: nothing of the database is opened by SQLite and no lock is taken,
+//! so that watching disturbs nobody. Leaves out: what only the program itself knows, such as its queue. Linux only, which tells who has
+//! a lock.
+
+mod locks;
+mod view;
+mod wal_index;
+
+use std::collections::HashMap;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
+
+use self::locks::{Held, held_on};
+use self::wal_index::WalIndex;
+use crate::failure::{Failure, Outcome};
+
+/// Watch who reads and writes a database, and who holds up its WAL
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The database
+    path: PathBuf,
+
+    /// Print it once, and end
+    #[arg(long)]
+    once: bool,
+
+    /// How often it is looked at
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    interval: f64,
+}
+
+/// A process that reads, with the last frame of the WAL that it sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Reader {
+    process: i64,
+    /// `None` for one that needs no frame.
+    mark: Option<u32>,
+}
+
+/// What is known of a database at one moment.
+#[derive(Debug)]
+struct Seen {
+    wal_bytes: u64,
+    index: WalIndex,
+    writer: Option<i64>,
+    checkpointer: Option<i64>,
+    /// Each with the time since when it has been seen.
+    readers: Vec<(Reader, Duration)>,
+}
+
+#[derive(Default)]
+struct Watch {
+    since: HashMap<Reader, Instant>,
+}
+
+impl Watch {
+    /// Looks at the files of the database.
+    fn look(&mut self, path: &Path) -> std::io::Result<Seen> {
+        let beside = |suffix: &str| PathBuf::from([path.as_os_str(), suffix.as_ref()].join("".as_ref()));
+        let wal_bytes = beside("-wal").metadata().map_or(0, |metadata| metadata.len());
+        let index = WalIndex::read(&beside("-shm"))?;
+        let held = held_on(&beside("-shm"))?;
+        let of = |held: &Held| held.process;
+        let readers = held.iter().filter_map(|lock| {
+            let mark = index.mark_of_lock(lock)?;
+            Some(Reader { process: lock.process, mark: (mark > 0).then_some(mark) })
+        });
+        let readers: Vec<Reader> = readers.collect();
+        self.since.retain(|reader, _| readers.contains(reader));
+        let now = Instant::now();
+        let mut seen: Vec<(Reader, Duration)> =
+            readers.into_iter().map(|reader| (reader, now - *self.since.entry(reader).or_insert(now))).collect();
+        seen.sort_by_key(|(reader, _)| (reader.mark.unwrap_or(u32::MAX), reader.process));
+        seen.dedup_by_key(|(reader, _)| *reader);
+        Ok(Seen {
+            wal_bytes,
+            writer: held.iter().find(|lock| lock.is_write && lock.covers(wal_index::WRITE)).map(of),
+            checkpointer: held.iter().find(|lock| lock.is_write && lock.covers(wal_index::CHECKPOINT)).map(of),
+            index,
+            readers: seen,
+        })
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    if !cfg!(target_os = "linux") {
+        return Err(Failure::Usage("which process has a lock is known on Linux only".to_owned()));
+    }
+    let failed = || Failure::system(format!("looking at {}", arguments.path.display()));
+    let path = arguments.path.canonicalize().map_err(failed())?;
+    let mut watch = Watch::default();
+    if arguments.once || !std::io::stdout().is_terminal() {
+        let seen = watch.look(&path).map_err(failed())?;
+        say!("{}", view::text(&path, &seen).join("\n"));
+        return Ok(());
+    }
+    let interval = Duration::from_secs_f64(arguments.interval.clamp(0.05, 3600.0));
+    let mut terminal = ratatui::init();
+    let watched = loop {
+        let seen = watch.look(&path);
+        let drawn = terminal.draw(|frame| view::draw(frame, &path, &seen));
+        match drawn.map(drop).and_then(|()| is_over(interval)) {
+            Ok(false) => {}
+            Ok(true) => break Ok(()),
+            Err(error) => break Err(error),
+        }
+    };
+    ratatui::restore();
+    watched.map_err(Failure::system("drawing on the terminal"))
+}
+
+/// Waits for the next look, or for the key that ends it.
+fn is_over(interval: Duration) -> std::io::Result<bool> {
+    let end = Instant::now() + interval;
+    while event::poll(end.saturating_duration_since(Instant::now()))? {
+        match event::read()? {
+            Event::Key(key) if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) => {
+                return Ok(true);
+            }
+            Event::Key(key) if matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) => return Ok(true),
+            Event::Resize(..) => return Ok(false),
+            _ => {}
+        }
+    }
+    Ok(false)
+}
