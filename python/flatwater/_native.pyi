@@ -7,7 +7,7 @@ from typing import Any, Generic, SupportsIndex, TypeAlias, TypeVar, final, overl
 
 from typing_extensions import Buffer, Self, disjoint_base
 
-from ._given.types import AnyPath, Options, Params, Seconds, SqlLike, Types
+from ._given.types import AnyPath, ManyParams, Options, Params, Seconds, SqlLike, Types
 from ._told.stats import Stats
 
 __all__ = [
@@ -263,8 +263,9 @@ class Executor:
     ) -> Call[RunResult]:
         """Runs any one statement. Returns its rows, if it returns rows, and what it changed: for programs that do not
         know what the statement is, such as consoles and adapters."""
-    def executemany(self, sql: str, rows: Iterable[Params], *, timeout: Seconds | None = None) -> Call[int]:
-        """Runs one statement once per row of parameters, all or nothing. Returns the number of rows it changed."""
+    def executemany(self, sql: str, rows: ManyParams, *, timeout: Seconds | None = None) -> Call[int]:
+        """Runs one statement once per row of parameters, all or nothing. Returns the number of rows it changed. A table
+        of Arrow is taken too, such as a DataFrame: its columns are the parameters in order, or by the names of them."""
     def executescript(self, sql: str, *, timeout: Seconds | None = None) -> Call[None]:
         """Runs several statements without parameters, separated by semicolons, all or nothing."""
     def batch(
@@ -317,7 +318,7 @@ class Executor:
     def query_many(
         self,
         sql: str,
-        rows: Iterable[Params],
+        rows: ManyParams,
         *,
         into: None = None,
         types: Types | None = None,
@@ -329,7 +330,7 @@ class Executor:
     def query_many(
         self,
         sql: str,
-        rows: Iterable[Params],
+        rows: ManyParams,
         *,
         into: type[dict[Any, Any]],
         types: Types | None = None,
@@ -339,7 +340,7 @@ class Executor:
     def query_many(
         self,
         sql: str,
-        rows: Iterable[Params],
+        rows: ManyParams,
         *,
         into: type[tuple[Any, ...]],
         types: Types | None = None,
@@ -349,7 +350,7 @@ class Executor:
     def query_many(
         self,
         sql: str,
-        rows: Iterable[Params],
+        rows: ManyParams,
         *,
         into: Callable[..., _T],
         types: Types | None = None,

@@ -17,6 +17,9 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "flatwater"
 
+# The place of what is imported from `collections.abc`.
+ABC = "ABC_"
+
 HEAD = '''"""{head}
 
 Made by `python/tools/twins.py` from `_native.pyi`: change that, and run it.
@@ -24,7 +27,7 @@ Made by `python/tools/twins.py` from `_native.pyi`: change that, and run it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import {abc}
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 {imports}
@@ -65,12 +68,13 @@ class Twin:
     def text(self) -> str:
         """The file."""
         calls = {name: forms for name, forms in source().items() if name not in self.without}
-        code = [HEAD.format(head=self.head, imports=self.imports, class_=self.class_)]
+        code = [HEAD.format(abc=ABC, head=self.head, imports=self.imports, class_=self.class_)]
         for name, forms in calls.items():
             if len(forms) > 1:
                 code += [f"@overload\n{self.signature(form)} ..." for form in forms]
             code.append(self.body(name, forms))
-        return formatted("\n".join([code[0], *("    " + part.replace("\n", "\n    ") for part in code[1:])]))
+        text = "\n".join([code[0], *("    " + part.replace("\n", "\n    ") for part in code[1:])])
+        return formatted(text.replace(ABC, "Callable, Iterable" if "Iterable[" in text else "Callable"))
 
     def signature(self, form: ast.FunctionDef) -> str:
         arguments = deepcopy(form.args)
@@ -135,7 +139,7 @@ TWINS = {
         "Owns the handle. Leaves out running it: its database does that, and finds the compiled statement by its text.",
         imports="from .._native import Call, Columns, ExecuteResult, Row, Rows, RunResult\n\n"
         "if TYPE_CHECKING:\n"
-        "    from .._given.types import Params, Seconds, Types\n"
+        "    from .._given.types import ManyParams, Params, Seconds, Types\n"
         "    from .scopes import Reads",
         class_=PREPARED.format(await_="await ", on="Reads", name="flatwater.Prepared"),
         without=("executescript", "batch"),
@@ -146,7 +150,7 @@ TWINS = {
         head="The prepared statements of `flatwater.blocking`.\n\nOwns the handle. Leaves out running it.",
         imports="from .._native import Columns, ExecuteResult, Row, Rows, RunResult\n\n"
         "if TYPE_CHECKING:\n"
-        "    from .._given.types import Params, Seconds, Types\n"
+        "    from .._given.types import ManyParams, Params, Seconds, Types\n"
         "    from . import Executor",
         class_=PREPARED.format(await_="", on="Executor", name="flatwater.blocking.Prepared"),
         without=("executescript", "batch"),
@@ -158,7 +162,7 @@ TWINS = {
         "Owns the wait. Leaves out `executemany`, which takes the rows of a generator in parts (`blocking`).",
         imports="from .._native import Columns, ExecuteResult, Executor, Row, Rows, RunResult, wait\n\n"
         "if TYPE_CHECKING:\n"
-        "    from .._given.types import Params, Seconds, SqlLike, Types",
+        "    from .._given.types import ManyParams, Params, Seconds, SqlLike, Types",
         class_='class Calls:\n    """The calls that run SQL, and wait for it."""\n\n    _on: Executor\n',
         without=("executemany",),
         waits=True,

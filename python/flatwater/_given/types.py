@@ -36,6 +36,22 @@ class Values(Protocol):
 Params = Union[Values, Mapping[str, Any], None]
 """The parameters of a statement: values in order, or values by name."""
 
+
+class TableLike(Protocol):
+    """A table of Arrow: a DataFrame of pandas or polars, a table or a reader of pyarrow, `Columns`."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> object: ...
+
+
+class BatchLike(Protocol):
+    """A record batch of Arrow."""
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> Any: ...
+
+
+ManyParams = Union[Iterable[Params], TableLike, BatchLike]
+"""Rows of parameters: any iterable of them, or a table of Arrow, whose columns are the parameters."""
+
 Seconds = Union[float, datetime.timedelta]
 """A time: a number of seconds, or a `timedelta`."""
 

@@ -20,7 +20,7 @@ from collections.abc import Generator, Iterable, Iterator, Sized
 from contextlib import closing
 from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from .. import _native
 from .._errors import Error, misuse
@@ -42,7 +42,7 @@ from ._reads import Batches, Stream
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-    from .._given.types import AnyPath, Options, Params, Seconds, SqlLike, Types
+    from .._given.types import AnyPath, ManyParams, Options, Params, Seconds, SqlLike, Types
     from ._connection import Connection
 
 __all__ = [
@@ -69,14 +69,15 @@ class Executor(Calls):
     def __init__(self) -> None:
         self._on = _native.Executor()
 
-    def executemany(self, sql: str, rows: Iterable[Params], *, timeout: Seconds | None = None) -> int:
+    def executemany(self, sql: str, rows: ManyParams, *, timeout: Seconds | None = None) -> int:
         """Runs one statement once per row of parameters, all or nothing. Returns the number of rows it changed.
 
-        A list is taken as a whole. Rows of a generator run as they come, some hundred at a time; if there are more,
-        they run in a transaction, and other writes wait until the generator ends."""
-        if isinstance(rows, Sized) or not isinstance(self, (Database, Transaction)):
-            return wait(self._on.executemany(sql, rows, timeout=timeout))
-        return _run_in_parts(self, sql, iter(rows), timeout)
+        A list and a table of Arrow are taken as a whole. Rows of a generator run as they come, some hundred at a time;
+        if there are more, they run in a transaction, and other writes wait until the generator ends."""
+        comes_in_parts = isinstance(rows, Iterable) and not isinstance(rows, Sized) and not _is_table(rows)
+        if comes_in_parts and isinstance(self, (Database, Transaction)):
+            return _run_in_parts(self, sql, iter(cast("Iterable[Params]", rows)), timeout)
+        return wait(self._on.executemany(sql, rows, timeout=timeout))
 
     def stream(
         self, sql: SqlLike, params: Params = None, *, types: Types | None = None, timeout: Seconds | None = None
@@ -335,6 +336,10 @@ class Database(Opened, Executor):
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _is_table(rows: object) -> bool:
+    return hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "__arrow_c_array__")
 
 
 def _run_in_parts(on: Database | Transaction, sql: str, rows: Iterator[Params], timeout: Seconds | None) -> int:

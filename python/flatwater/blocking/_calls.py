@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from .._native import Columns, ExecuteResult, Executor, Row, Rows, RunResult, wait
 
 if TYPE_CHECKING:
-    from .._given.types import Params, Seconds, SqlLike, Types
+    from .._given.types import ManyParams, Params, Seconds, SqlLike, Types
 
 _T = TypeVar("_T")
 
@@ -101,7 +101,7 @@ class Calls:
     def query_many(
         self,
         sql: str,
-        rows: Iterable[Params],
+        rows: ManyParams,
         *,
         into: None = None,
         types: Types | None = None,
@@ -111,7 +111,7 @@ class Calls:
     def query_many(
         self,
         sql: str,
-        rows: Iterable[Params],
+        rows: ManyParams,
         *,
         into: type[dict[Any, Any]],
         types: Types | None = None,
@@ -121,7 +121,7 @@ class Calls:
     def query_many(
         self,
         sql: str,
-        rows: Iterable[Params],
+        rows: ManyParams,
         *,
         into: type[tuple[Any, ...]],
         types: Types | None = None,
@@ -131,7 +131,7 @@ class Calls:
     def query_many(
         self,
         sql: str,
-        rows: Iterable[Params],
+        rows: ManyParams,
         *,
         into: Callable[..., _T],
         types: Types | None = None,
@@ -140,7 +140,7 @@ class Calls:
     def query_many(
         self,
         sql: str,
-        rows: Iterable[Params],
+        rows: ManyParams,
         *,
         into: Any = None,
         types: Types | None = None,

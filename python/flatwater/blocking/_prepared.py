@@ -7,13 +7,13 @@ Made by `python/tools/twins.py` from `_native.pyi`: change that, and run it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from .._native import Columns, ExecuteResult, Row, Rows, RunResult
 
 if TYPE_CHECKING:
-    from .._given.types import Params, Seconds, Types
+    from .._given.types import ManyParams, Params, Seconds, Types
     from . import Executor
 
 _T = TypeVar("_T")
@@ -39,7 +39,7 @@ class Prepared:
         """As `Database.run`."""
         return self._on.run(self.sql, params, types=types, timeout=timeout)
 
-    def executemany(self, rows: Iterable[Params], *, timeout: Seconds | None = None) -> int:
+    def executemany(self, rows: ManyParams, *, timeout: Seconds | None = None) -> int:
         """As `Database.executemany`."""
         return self._on.executemany(self.sql, rows, timeout=timeout)
 
@@ -82,12 +82,12 @@ class Prepared:
 
     @overload
     def query_many(
-        self, rows: Iterable[Params], *, into: None = None, types: Types | None = None, timeout: Seconds | None = None
+        self, rows: ManyParams, *, into: None = None, types: Types | None = None, timeout: Seconds | None = None
     ) -> Rows: ...
     @overload
     def query_many(
         self,
-        rows: Iterable[Params],
+        rows: ManyParams,
         *,
         into: type[dict[Any, Any]],
         types: Types | None = None,
@@ -96,7 +96,7 @@ class Prepared:
     @overload
     def query_many(
         self,
-        rows: Iterable[Params],
+        rows: ManyParams,
         *,
         into: type[tuple[Any, ...]],
         types: Types | None = None,
@@ -104,15 +104,10 @@ class Prepared:
     ) -> list[tuple[Any, ...]]: ...
     @overload
     def query_many(
-        self,
-        rows: Iterable[Params],
-        *,
-        into: Callable[..., _T],
-        types: Types | None = None,
-        timeout: Seconds | None = None,
+        self, rows: ManyParams, *, into: Callable[..., _T], types: Types | None = None, timeout: Seconds | None = None
     ) -> list[_T]: ...
     def query_many(
-        self, rows: Iterable[Params], *, into: Any = None, types: Types | None = None, timeout: Seconds | None = None
+        self, rows: ManyParams, *, into: Any = None, types: Types | None = None, timeout: Seconds | None = None
     ) -> Any:
         """As `Database.query_many`."""
         return self._on.query_many(self.sql, rows, into=into, types=types, timeout=timeout)

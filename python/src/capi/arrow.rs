@@ -90,9 +90,9 @@ pub(crate) fn stream<'py>(py: Python<'py>, table: &Arc<Table>) -> PyResult<Bound
     let names = names.map_err(|error| PyValueError::new_err(error.to_string()))?;
     let reader = Box::new(Reader { table: table.clone(), names, next: 0 });
     let stream = ArrowArrayStream {
-        get_schema,
-        get_next,
-        get_last_error,
+        get_schema: Some(get_schema),
+        get_next: Some(get_next),
+        get_last_error: Some(get_last_error),
         release: Some(release),
         private_data: Box::into_raw(reader).cast(),
     };

@@ -1,13 +1,14 @@
 //! The structs of Arrow's C interface, and releasing them.
 //!
 //! Owns: their layout, and when what one points to is freed. Runs on any thread. Invariants: a struct keeps what it points to,
-//! also when it was moved out of the one around it; releasing it frees that, once. Leaves out: what is in them (`arrow`).
+//! also when it was moved out of the one around it; releasing it frees that, once. Leaves out: what is in them (`arrow`,
+//! `arrow_tables`).
 //!
 //! The layout is that of <https://arrow.apache.org/docs/format/CDataInterface.html>. A struct whose `release` is null is
 //! empty: it was released, or its content was moved elsewhere.
 
 use std::ffi::{c_char, c_int, c_void};
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 
 /// The callback that frees what a struct keeps; null if the struct is empty.
 pub(super) type Release<T> = Option<unsafe extern "C" fn(*mut T)>;
@@ -41,11 +42,30 @@ pub(super) struct ArrowArray {
 
 #[repr(C)]
 pub(super) struct ArrowArrayStream {
-    pub(super) get_schema: unsafe extern "C" fn(*mut ArrowArrayStream, *mut ArrowSchema) -> c_int,
-    pub(super) get_next: unsafe extern "C" fn(*mut ArrowArrayStream, *mut ArrowArray) -> c_int,
-    pub(super) get_last_error: unsafe extern "C" fn(*mut ArrowArrayStream) -> *const c_char,
+    pub(super) get_schema: Option<unsafe extern "C" fn(*mut ArrowArrayStream, *mut ArrowSchema) -> c_int>,
+    pub(super) get_next: Option<unsafe extern "C" fn(*mut ArrowArrayStream, *mut ArrowArray) -> c_int>,
+    pub(super) get_last_error: Option<unsafe extern "C" fn(*mut ArrowArrayStream) -> *const c_char>,
     pub(super) release: Release<ArrowArrayStream>,
     pub(super) private_data: *mut c_void,
+}
+
+impl ArrowSchema {
+    pub(super) const EMPTY: Self = Self {
+        format: null(),
+        name: null(),
+        metadata: null(),
+        flags: 0,
+        n_children: 0,
+        children: null_mut(),
+        dictionary: null_mut(),
+        release: None,
+        private_data: null_mut(),
+    };
+}
+
+impl ArrowArrayStream {
+    pub(super) const EMPTY: Self =
+        Self { get_schema: None, get_next: None, get_last_error: None, release: None, private_data: null_mut() };
 }
 
 impl ArrowArray {

@@ -17,6 +17,7 @@ use pyo3::types::{PyIterator, PyList, PyString, PyTuple};
 use crate::given::forms::Written;
 use crate::given::params;
 use crate::given::statement::{Statement, statement};
+use crate::given::table::Table;
 use crate::told::errors::refused;
 use crate::waiting::entries;
 use crate::waiting::line::Place;
@@ -30,6 +31,16 @@ pub(crate) trait Collection: Default + Send + Sync {
     const IS_STRING: (&'static str, &'static str);
 
     fn add(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()>;
+
+    /// Takes the table that is given, if this is made of tables.
+    fn table(&self, _: &Bound<'_, PyAny>) -> PyResult<Option<Table>> {
+        Ok(None)
+    }
+
+    /// Adds the next row of a table. Returns false after the last.
+    fn add_row_of(&mut self, _: Python<'_>, _: &mut Table) -> PyResult<bool> {
+        Ok(false)
+    }
 
     /// Returns what is added later instead, because the program may change it meanwhile.
     fn kept<'py>(given: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>;
@@ -64,6 +75,19 @@ impl Collection for ManyRows {
         filled.map_err(|error| in_row(given.py(), error, *first + rows_added(rows)))?;
         add_row(rows, row);
         Ok(())
+    }
+
+    fn table(&self, given: &Bound<'_, PyAny>) -> PyResult<Option<Table>> {
+        Table::of(given, &self.sql, self.written)
+    }
+
+    fn add_row_of(&mut self, py: Python<'_>, table: &mut Table) -> PyResult<bool> {
+        let Self { rows, row, first, .. } = self;
+        let is_row = table.fill(py, row).map_err(|error| in_row(py, error, *first + rows_added(rows)))?;
+        if is_row {
+            add_row(rows, row);
+        }
+        Ok(is_row)
     }
 
     fn kept<'py>(given: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -137,18 +161,26 @@ enum Given {
     Iterator(Py<PyIterator>),
     /// A list or a tuple as it was, and which is next.
     Rows(Py<PyTuple>, usize),
+    Table(Box<Table>),
 }
 
 impl Given {
-    fn next<'py>(&mut self, py: Python<'py>) -> Option<PyResult<Bound<'py, PyAny>>> {
-        match self {
-            Self::Iterator(iterator) => iterator.bind(py).clone().next(),
+    /// Adds the next one. Returns false after the last.
+    fn add_next<C: Collection>(&mut self, py: Python<'_>, collected: &mut C) -> PyResult<bool> {
+        let one = match self {
+            Self::Iterator(iterator) => iterator.bind(py).clone().next().transpose()?,
             Self::Rows(rows, next) => {
-                let row = rows.bind(py).get_item(*next).ok()?;
                 *next += 1;
-                Some(Ok(row))
+                rows.bind(py).get_item(*next - 1).ok()
             }
-        }
+            Self::Table(table) => return collected.add_row_of(py, table),
+        };
+        one.map_or(Ok(false), |one| collected.add(&one).map(|()| true))
+    }
+
+    /// True if what there is to take is known when the call is made.
+    fn is_there(&self) -> bool {
+        matches!(self, Self::Rows(..) | Self::Table(_))
     }
 }
 
@@ -171,11 +203,15 @@ impl<C: Collection> Collecting<C> {
         };
         let given = match &rows {
             Some(rows) => Given::Rows(rows.clone().unbind(), 0),
-            None => Given::Iterator(given.try_iter()?.unbind()),
+            None => match collected.table(given)? {
+                Some(table) => Given::Table(Box::new(table)),
+                None => Given::Iterator(given.try_iter()?.unbind()),
+            },
         };
+        let is_there = given.is_there();
         let state = State::Taking { given, collected, make: Some(make) };
         let mut taking = Self { database, place: None, keeps, failed: None, state };
-        if rows.is_some() && running_loop(py).is_ok() && !taking.take(py) {
+        if is_there && running_loop(py).is_ok() && !taking.take(py) {
             taking.keep(py)?;
         }
         Ok(taking)
@@ -188,16 +224,17 @@ impl<C: Collection> Collecting<C> {
             return true;
         }
         let mut slice = Slice::begin();
-        while let Some(one) = given.next(py) {
-            if let Err(error) = one.and_then(|one| collected.add(&one)) {
-                self.failed = Some(error);
-                return true;
-            }
-            if slice.is_over() {
-                return false;
+        loop {
+            match given.add_next(py, collected) {
+                Ok(true) if slice.is_over() => return false,
+                Ok(true) => {}
+                Ok(false) => return true,
+                Err(error) => {
+                    self.failed = Some(error);
+                    return true;
+                }
             }
         }
-        true
     }
 
     /// Keeps what is left of a list as it is now.
@@ -213,9 +250,9 @@ impl<C: Collection> Collecting<C> {
 impl<C: Collection> Pending for Collecting<C> {
     fn poll(&mut self, py: Python<'_>, address: Option<(&Arc<dyn Mailbox>, u64)>) -> PyResult<Polled> {
         if matches!(&self.state, State::Taking { make: Some(_), .. }) {
-            let is_list = matches!(&self.state, State::Taking { given: Given::Rows(..), .. });
+            let is_there = matches!(&self.state, State::Taking { given, .. } if given.is_there());
             if !self.take(py) {
-                if is_list && self.place.is_none() {
+                if is_there && self.place.is_none() {
                     self.place = Some(entries::taking(self.database));
                 }
                 return Ok(Polled::Yields);
@@ -257,8 +294,5 @@ impl<C: Collection> Pending for Collecting<C> {
 #[cold]
 fn in_row(py: Python<'_>, error: PyErr, row: usize) -> PyErr {
     let say = || py.import("flatwater._errors")?.getattr("in_row")?.call1((error.value(py), row));
-    match say() {
-        Ok(_) => error,
-        Err(failed) => failed,
-    }
+    say().map_or_else(|failed| failed, |_| error)
 }

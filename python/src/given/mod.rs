@@ -11,3 +11,6 @@ pub(crate) mod paths;
 pub(crate) mod reading;
 pub(crate) mod seconds;
 pub(crate) mod statement;
+pub(crate) mod table;
+mod table_texts;
+mod table_values;

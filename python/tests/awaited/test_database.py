@@ -6,6 +6,7 @@ import asyncio
 import datetime
 import gc
 
+import pyarrow
 import pytest
 
 import flatwater
@@ -103,13 +104,26 @@ async def test_executemany_takes_rows_in_slices(file, other_task):
         assert await db.query_one("SELECT count(*), sum(a), max(b) FROM t") == (100_000, 4999950000, "99999")
 
 
+async def test_a_table_is_taken_in_slices_and_in_its_place(file, other_task):
+    table = pyarrow.table({"a": list(range(300_000))})
+    async with flatwater.connect(file) as db:
+        await db.execute("CREATE TABLE t (a)")
+        async with other_task() as other:
+            calls = db.executemany("INSERT INTO t VALUES (?)", table), db.execute("UPDATE t SET a = -1")
+            written, updated = await asyncio.gather(*calls)
+        assert other.turns > 3 and (written, updated.changes) == (300_000, 300_000)
+
+
 async def test_query_many_returns_the_rows_of_all_runs(place):
     insert = "INSERT INTO t (a) VALUES (?) RETURNING id, a"
     async with flatwater.connect(place) as db:
         await db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, a UNIQUE)")
         rows = await db.query_many(insert, [("x",), ("y",)])
         assert rows == [(1, "x"), (2, "y")] and rows.columns == ("id", "a")
-        assert await db.query_many(insert, ((n,) for n in range(2)), into=dict) == [{"id": 3, "a": 0}, {"id": 4, "a": 1}]
+        assert await db.query_many(insert, ((n,) for n in range(2)), into=dict) == [
+            {"id": 3, "a": 0},
+            {"id": 4, "a": 1},
+        ]
         assert await db.query_many(insert, [], into=tuple) == []
         async with db.transaction() as tx:
             assert await tx.query_many("DELETE FROM t WHERE id = :id RETURNING a", [{"id": 1}, {"id": 1}]) == [("x",)]
