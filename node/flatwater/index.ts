@@ -40,7 +40,7 @@ export { Session, type Row } from "./handles/session.js";
 export { PreparedStatement, type ColumnDefinition, type StatementOptions } from "./handles/statement.js";
 export type { StandardSchema } from "./calls/as.js";
 export type { Types, TypeWord } from "./calls/types.js";
-export { sql, Sql, type Params, type SqlValue } from "./values/sql.js";
+export { sql, Sql, type DecimalValue, type Params, type ParamValue, type SqlValue } from "./values/sql.js";
 export type {
   CallKind,
   CallStats,

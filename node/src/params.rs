@@ -6,6 +6,7 @@
 use chrono::{DateTime, Utc};
 use flatwater::rusqlite::types::{ToSqlOutput, Value as SqlValue};
 use flatwater::{ErrorCode, Params, ToSql, ValueRef};
+use flatwater_bridge::decimal_to_store;
 
 use crate::capi::value::{Env, Kind, Value};
 use crate::failure::{Failure, half_in};
@@ -150,42 +151,60 @@ fn bind<'e>(
             Ok(Some(number)) => put(integer(number)),
             _ => Err(Refused::Value("a bigint beyond 64 bits cannot be stored", Some("store it as a string"))),
         },
-        Kind::Object => {
-            if let Some(time) = env.as_date(value) {
-                if time.is_nan() {
-                    return Err(Refused::Value("the Date is invalid", Some("pass null")));
-                }
-                // A `Date` has whole milliseconds, at most 8.64e15 of them.
-                let date = DateTime::from_timestamp_millis(time as i64);
-                return match date.as_ref().map(DateTime::<Utc>::to_sql) {
-                    Some(Ok(date)) => put(date),
-                    _ => Err(Refused::Value("a Date beyond the years 0 to 9999 cannot be stored", None)),
-                };
-            }
-            let blob = env.with_bytes(value, |bytes| put(ToSqlOutput::Borrowed(ValueRef::Blob(bytes))));
-            if has_types && blob.is_none() && (env.array_length(value).is_some() || env.is_plain(value)) {
-                let json = env.json(value).map_err(|_| Refused::Failure(unreadable()))?;
-                let text = env.with_text(json, |text| put(ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes()))));
-                return text.unwrap_or_else(|_| Err(Refused::Value("the value has no form in JSON", None)));
-            }
-            blob.unwrap_or(Err(if env.array_length(value).is_some() {
-                Refused::Value(
-                    "an array cannot be stored",
-                    Some("write one `?` for each value, or pass JSON and use json_each(?)"),
-                )
-            } else {
-                Refused::Value(
-                    "an object cannot be stored",
-                    Some("pass JSON.stringify(value), or its fields one by one"),
-                )
-            }))
-        }
+        Kind::Object => object(env, value, has_types, &mut put),
         Kind::Undefined => {
             Err(Refused::Value("undefined cannot be stored", Some("pass null, or check the name of the property")))
         }
         Kind::Symbol => Err(Refused::Value("a symbol cannot be stored", None)),
         Kind::Function => Err(Refused::Value("a function cannot be stored", None)),
         Kind::External => Err(Refused::Value("an external value cannot be stored", None)),
+    }
+}
+
+type Put<'p> = &'p mut dyn FnMut(ToSqlOutput<'_>) -> Result<(), Refused>;
+
+fn object<'e>(env: Env<'e>, value: Value<'e>, has_types: bool, put: Put<'_>) -> Result<(), Refused> {
+    let thrown = |_| Refused::Failure(unreadable());
+    let text = |text: &str, put: Put<'_>| put(ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())));
+    if let Some(time) = env.as_date(value) {
+        return date(time, put);
+    }
+    if let Some(blob) = env.with_bytes(value, |bytes| put(ToSqlOutput::Borrowed(ValueRef::Blob(bytes)))) {
+        return blob;
+    }
+    let is_array = env.array_length(value).is_some();
+    if has_types && (is_array || env.is_plain(value)) {
+        let json = env.json(value).map_err(thrown)?;
+        let bound = env.with_text(json, |json| text(json, put));
+        return bound.unwrap_or(Err(Refused::Value("the value has no form in JSON", None)));
+    }
+    if has_types && let Some(digits) = env.decimal(value).map_err(thrown)? {
+        let hint = "pass value.toFixed() for a column declared TEXT or DECIMAL TEXT, and null for no number";
+        let bound = env.with_text(digits, |digits| match decimal_to_store(digits) {
+            Ok(digits) => text(digits, put),
+            Err(why) => Err(Refused::Value(why, Some(hint))),
+        });
+        return bound
+            .unwrap_or(Err(Refused::Value("an object whose `toFixed` returns no text cannot be stored", None)));
+    }
+    Err(if is_array {
+        Refused::Value(
+            "an array cannot be stored",
+            Some("write one `?` for each value, or pass JSON and use json_each(?)"),
+        )
+    } else {
+        Refused::Value("an object cannot be stored", Some("pass JSON.stringify(value), or its fields one by one"))
+    })
+}
+
+/// Binds a `Date`, which has whole milliseconds, at most 8.64e15 of them.
+fn date(time: f64, put: Put<'_>) -> Result<(), Refused> {
+    if time.is_nan() {
+        return Err(Refused::Value("the Date is invalid", Some("pass null")));
+    }
+    match DateTime::from_timestamp_millis(time as i64).as_ref().map(DateTime::<Utc>::to_sql) {
+        Some(Ok(date)) => put(date),
+        _ => Err(Refused::Value("a Date beyond the years 0 to 9999 cannot be stored", None)),
     }
 }
 

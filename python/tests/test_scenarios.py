@@ -10,6 +10,7 @@ import asyncio
 import base64
 import dataclasses
 import datetime
+import decimal
 import json
 import os
 import sqlite3
@@ -143,6 +144,10 @@ def value(of: Any) -> Any:
             return datetime.time.fromisoformat(text)
         case "uuid":
             return uuid.UUID(text)
+        case "decimal":
+            return decimal.Decimal(text)
+        case "json":
+            return text
     raise AssertionError(f"{tag} is no type")
 
 
@@ -343,6 +348,9 @@ class Program:
         [verb] = [field for field in step if field in VERBS]
         try:
             result = await call
+            if verb == "query" and "error" in step:
+                # With types a value is read when it is asked for.
+                [tuple(row) for row in result]
         except (flatwater.Error, OverflowError, UnicodeEncodeError) as error:
             if "error" not in step:
                 raise

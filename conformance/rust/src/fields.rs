@@ -36,6 +36,7 @@ pub(crate) struct Options {
     pub(crate) untrusted: Option<bool>,
     pub(crate) auto_vacuum: Option<AutoVacuum>,
     pub(crate) deserialize: Option<Bytes>,
+    pub(crate) types: Option<Types>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
@@ -43,6 +44,15 @@ pub(crate) struct Options {
 pub(crate) enum AutoVacuum {
     Full,
     Incremental,
+}
+
+/// What the values of columns mean, where a language has that: `"standard"`, or words for columns by name.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Types {
+    Standard,
+    #[serde(untagged)]
+    Words(#[allow(dead_code, reason = "Rust has no such option")] BTreeMap<String, String>),
 }
 
 /// The bytes that a database is opened with: the name of what a step serialized, or a value.

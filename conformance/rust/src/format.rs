@@ -38,6 +38,12 @@ impl Scenario {
         step::kinds(&self.steps)
     }
 
+    /// Returns true if the option `types` says what columns mean, which Rust does not have: there a type of the program does.
+    #[must_use]
+    pub fn has_types(&self) -> bool {
+        self.options.types.is_some()
+    }
+
     /// Returns true if a step makes a file that may be no database.
     pub(crate) fn writes_file(&self) -> bool {
         self.steps.iter().any(|step| matches!(step.verb, Verb::WriteFile { .. }))

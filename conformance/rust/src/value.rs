@@ -23,6 +23,10 @@
 //! | `{"datetime": "2024-02-29T23:05:06.000007"}` | its date with time, without zone |
 //! | `{"date": "2024-02-29"}`, `{"time": "23:05:06.000007"}` | its date; its time of day |
 //! | `{"uuid": "67e55044-10b1-426f-9247-bb680e5fe0c8"}` | its UUID |
+//! | `{"decimal": "12.50"}`, `{"json": [1]}` | its decimal; a document |
+//!
+//! In scenarios with the option `types`, which Rust does not have, results have these types too: in JavaScript a date, a time of day, a UUID
+//! and a decimal are texts.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -56,6 +60,8 @@ pub(crate) enum Value {
     Date(NaiveDate),
     Time(NaiveTime),
     Uuid(Uuid),
+    /// Of scenarios with types: a decimal, a document.
+    Typed(String),
 }
 
 /// A value with the name of its type: `{"blob": "AQI="}`.
@@ -72,6 +78,8 @@ enum Tagged {
     Date(String),
     Time(String),
     Uuid(String),
+    Decimal(String),
+    Json(Json),
 }
 
 impl TryFrom<Json> for Value {
@@ -111,6 +119,8 @@ impl TryFrom<Tagged> for Value {
             Tagged::Date(text) => Self::Date(parsed(&text)?),
             Tagged::Time(text) => Self::Time(parsed(&text)?),
             Tagged::Uuid(text) => Self::Uuid(parsed(&text)?),
+            Tagged::Decimal(digits) => Self::Typed(digits),
+            Tagged::Json(document) => Self::Typed(document.to_string()),
         })
     }
 }
@@ -126,7 +136,7 @@ impl ToSql for Value {
             Self::Integer(integer) => integer.to_sql(),
             Self::Beyond(beyond) => beyond.to_sql(),
             Self::Real(real) => real.to_sql(),
-            Self::Text(text) => text.to_sql(),
+            Self::Text(text) | Self::Typed(text) => text.to_sql(),
             Self::Blob(bytes) => bytes.to_sql(),
             Self::Boolean(boolean) => boolean.to_sql(),
             Self::Utc(utc) => utc.to_sql(),

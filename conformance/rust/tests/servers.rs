@@ -46,7 +46,8 @@ fn scenarios() -> Vec<Scenario> {
     let entries = std::fs::read_dir(folder().join("scenarios")).expect("the folder of the scenarios");
     let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
     paths.sort();
-    paths.iter().flat_map(|path| read::<File>(path).scenarios).collect()
+    let all = paths.iter().flat_map(|path| read::<File>(path).scenarios);
+    all.filter(|scenario| !scenario.has_types()).collect()
 }
 
 /// The reason why a scenario is none for a server, as the driver says it.

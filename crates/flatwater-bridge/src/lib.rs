@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod counters;
+mod decimals;
 mod errors;
 mod flat;
 mod inbox;
@@ -19,6 +20,7 @@ mod spelling;
 mod tokens;
 
 pub use counters::{Counter, counters};
+pub use decimals::decimal_to_store;
 pub use errors::{Class, camel, class, hint, spelled};
 pub use flat::{Flat, Form, Integers, Refused, Text, exact};
 pub use inbox::{Inbox, waker};

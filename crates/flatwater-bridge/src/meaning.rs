@@ -12,6 +12,7 @@ use flatwater::values::Column;
 use flatwater::{Error, ErrorCode, FromSql, Rows, ValueRef};
 use uuid::Uuid;
 
+use crate::decimals::digits;
 use crate::nearest_name::unknown;
 
 /// What the values of a column mean.
@@ -133,7 +134,7 @@ impl Meaning {
             }
             Self::Json => json(value),
             Self::Uuid => parsed(value, |uuid: Uuid| Meant::Uuid(uuid.into_bytes()), "it is not a UUID"),
-            Self::Decimal => decimal(value),
+            Self::Decimal => digits(value).map(Meant::Decimal),
             Self::UnixSeconds => moment(value, |number| number.checked_mul(1_000_000), |number| whole(number * 1e6)),
             Self::UnixMilliseconds => moment(value, |number| number.checked_mul(1000), |number| whole(number * 1e3)),
             Self::JulianDay => moment(value, |days| of_julian(days as f64), of_julian),
@@ -245,27 +246,6 @@ fn json(value: ValueRef<'_>) -> Result<Meant<'_>, &'static str> {
         ValueRef::Real(_) => Err("infinity is not JSON"),
         _ => Err("it is not JSON text"),
     }
-}
-
-fn decimal(value: ValueRef<'_>) -> Result<Meant<'_>, &'static str> {
-    let why = "it is not a decimal number";
-    match value {
-        ValueRef::Integer(number) => Ok(Meant::Decimal(number.to_string().into())),
-        // The fewest digits that are this number, without an exponent.
-        ValueRef::Real(number) if number.is_finite() => Ok(Meant::Decimal(number.to_string().into())),
-        ValueRef::Text(text) => {
-            let text = std::str::from_utf8(text).map_err(|_| why)?;
-            is_decimal(text).then(|| Meant::Decimal(text.into())).ok_or(why)
-        }
-        _ => Err(why),
-    }
-}
-
-/// A sign, digits, and a point with digits behind it.
-fn is_decimal(text: &str) -> bool {
-    let text = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
-    [whole, fraction].iter().all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// A number as a moment. What is finer than a microsecond is rounded.

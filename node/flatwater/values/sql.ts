@@ -9,8 +9,16 @@ import { misuse } from "../native/errors.js";
 /** A value that can be stored. A `Date` is stored as `YYYY-MM-DD HH:MM:SS` in UTC, with `.ffffff` if it has milliseconds. */
 export type SqlValue = null | number | bigint | string | boolean | Uint8Array | ArrayBuffer | DataView | Date;
 
+/** A number of a library for decimals, such as decimal.js: `toFixed()` returns its digits. */
+export interface DecimalValue {
+  toFixed(): string;
+}
+
+/** What can be bound. Arrays and objects, as JSON, and decimals only where there are `types`. */
+export type ParamValue = SqlValue | DecimalValue | readonly unknown[] | { readonly [name: string]: unknown };
+
 /** The values of a statement: by position for `?`, by name for `:name`, `@name` and `$name`. */
-export type Params = readonly SqlValue[] | { readonly [name: string]: SqlValue };
+export type Params = readonly ParamValue[] | { readonly [name: string]: ParamValue };
 
 /** Another copy of this module may have made it. */
 const SQL = Symbol.for("flatwater.sql");

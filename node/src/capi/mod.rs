@@ -7,5 +7,6 @@ pub(crate) mod cells;
 #[cfg(debug_assertions)]
 pub(crate) mod counted;
 pub(crate) mod function;
+pub(crate) mod objects;
 pub(crate) mod value;
 pub(crate) mod wake;

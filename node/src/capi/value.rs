@@ -55,8 +55,10 @@ macro_rules! made {
     }};
 }
 
+pub(super) use made;
+
 impl<'e> Env<'e> {
-    fn value(self, raw: Result<sys::napi_value>) -> Result<Value<'e>> {
+    pub(super) fn value(self, raw: Result<sys::napi_value>) -> Result<Value<'e>> {
         raw.map(|raw| Value { raw, of: PhantomData })
     }
 
@@ -258,22 +260,6 @@ impl<'e> Env<'e> {
     pub(crate) fn texts(self, array: Value<'e>) -> Result<Vec<String>> {
         let length = self.array_length(array).unwrap_or(0);
         (0..length).map(|index| self.with_text(self.element(array, index)?, str::to_owned)).collect()
-    }
-
-    /// True for an object that has no class, whichever realm it is from.
-    pub(crate) fn is_plain(self, value: Value<'e>) -> bool {
-        let above = |value: Value<'e>| self.value(made!(self, napi_get_prototype(value.raw) -> ptr::null_mut()));
-        let is_last = |value: Value<'e>| self.kind(value) == Kind::Null;
-        above(value).is_ok_and(|class| is_last(class) || above(class).is_ok_and(is_last))
-    }
-
-    /// The value as JSON; undefined if it has none. It runs code of JavaScript, which may throw.
-    pub(crate) fn json(self, value: Value<'e>) -> Result<Value<'e>> {
-        let global = self.value(made!(self, napi_get_global() -> ptr::null_mut()))?;
-        let json = self.property(global, "JSON")?;
-        let stringify = self.property(json, "stringify")?;
-        let arguments = [value.raw];
-        self.value(made!(self, napi_call_function(json.raw, stringify.raw, 1, arguments.as_ptr()) -> ptr::null_mut()))
     }
 
     /// Runs `with` once for each step of a loop, so that its values do not stay until the call ends.

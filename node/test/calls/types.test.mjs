@@ -292,3 +292,60 @@ test("rows have the default form of the database, unless a call says another", a
   await db.transaction(async (tx) => assert.deepEqual(await tx.query(sql), [[1, 2]]));
   await assert.rejects(open(":memory:", { rows: "list" }), { kind: "misuse" });
 });
+
+/** As the classes of decimal.js, big.js and bignumber.js. */
+class Decimal {
+  #text;
+
+  constructor(text) {
+    this.#text = text;
+  }
+
+  toFixed() {
+    return this.#text;
+  }
+
+  valueOf() {
+    return this.#text;
+  }
+}
+
+test("decimals of libraries are bound with all their digits, or refused where a column of numbers would round them", async (t) => {
+  const db = await database(t, { types: "standard" });
+  await db.execute("CREATE TABLE t (number DECIMAL(10, 2), text DECIMAL TEXT)");
+  const kept = ["12.5", "-0.1", "123456789012.345", "9223372036854775807", "0.000000000000001"];
+  for (const text of kept) {
+    await db.execute("DELETE FROM t");
+    const decimal = new Decimal(text);
+    await db.execute("INSERT INTO t VALUES (:decimal, :decimal)", { decimal });
+    assert.deepEqual(await db.queryOne("SELECT * FROM t"), { number: text, text });
+    assert.equal(await db.queryValue("SELECT count(*) FROM t WHERE number = ?", [decimal]), 1);
+  }
+  await db.execute("DELETE FROM t");
+  const hint = /-- pass value\.toFixed\(\) for a column declared TEXT or DECIMAL TEXT/;
+  for (const text of ["1234567890123456.5", "9223372036854775808", "NaN", "Infinity"]) {
+    const many = db.executeMany("INSERT INTO t VALUES (?, ?)", [
+      [1, 1],
+      [1, new Decimal(text)],
+    ]);
+    await assert.rejects(many, ({ kind, message }) => {
+      assert.match(message, /^row 1: parameter 2: (a column of numbers keeps 15 digits|NaN and infinity)/);
+      assert.match(message, hint);
+      return kind === "misuse" && !message.includes("1234");
+    });
+  }
+  assert.equal(await db.queryValue("SELECT count(*) FROM t"), 0);
+  for (const other of [
+    new Number(5),
+    new (class {})(),
+    new Map(),
+    Object.assign(new Decimal("1"), { toFixed: () => 5 }),
+  ]) {
+    await assert.rejects(db.execute("INSERT INTO t (text) VALUES (?)", [other]), { kind: "misuse" }, String(other));
+  }
+  const thrown = new Decimal("1");
+  thrown.toFixed = () => assert.fail("the program's own");
+  await assert.rejects(db.execute("INSERT INTO t (text) VALUES (?)", [thrown]), { message: "the program's own" });
+  const stored = await database(t);
+  await assert.rejects(stored.query("SELECT ?", [new Decimal("1")]), /an object cannot be stored/);
+});

@@ -27,15 +27,37 @@ export function value(of) {
       return given[0].repeat(given[1]);
     case "utc":
       return new Date(given);
+    case "date":
+    case "time":
+    case "uuid":
+    case "decimal":
+    case "json":
+      // Where there are types: these are texts.
+      return given;
   }
   throw new Error(`${tag} is no type`);
 }
 
+/** A number of a library for decimals. */
+class Decimal {
+  constructor(text) {
+    this.text = text;
+  }
+
+  toFixed() {
+    return this.text;
+  }
+}
+
+function param(of) {
+  return typeof of === "object" && of !== null && "decimal" in of ? new Decimal(of.decimal) : value(of);
+}
+
 export function params(of) {
   if (of === undefined || Array.isArray(of)) {
-    return of?.map(value);
+    return of?.map(param);
   }
-  return Object.fromEntries(Object.entries(of).map(([name, one]) => [name, value(one)]));
+  return Object.fromEntries(Object.entries(of).map(([name, one]) => [name, param(one)]));
 }
 
 /** Makes SQL of the parts of a scenario. */

@@ -56,3 +56,11 @@ await db.transaction(async (tx) => {
 const begun = await db.begin();
 await begun.commit({ timeout: 5 });
 export { user, users };
+
+const digits = { toFixed: () => "12.50" };
+await db.execute("INSERT INTO t VALUES (?, ?, ?)", [{ a: 1 }, ["x"], digits]);
+await db.execute("INSERT INTO t VALUES (:doc, :price)", { doc: [1], price: digits });
+// @ts-expect-error A function.
+await db.execute("INSERT INTO t VALUES (?)", [() => 1]);
+// @ts-expect-error A list of a template is made with sql.list.
+await db.sql`SELECT * FROM t WHERE a IN ${[1, 2]}`;
