@@ -7,10 +7,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use flatwater::options::Journal;
+use flatwater::options::{Journal, Key};
 use flatwater::{Database, Options};
 
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 
 /// So long a stream, a snapshot or a transaction may wait for the user.
 const PATIENCE: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -24,6 +24,10 @@ pub(crate) struct Place {
     #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = seconds)]
     busy_timeout: f64,
 
+    /// A file with the passphrase of an encrypted database
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+
     /// Allow a file on a network file system, if only this machine uses it
     #[arg(long)]
     allow_network_filesystem: bool,
@@ -36,27 +40,30 @@ fn seconds(text: &str) -> Result<f64, String> {
 
 impl Place {
     /// Returns the options for a file that is there.
-    pub(crate) fn options(&self) -> Options {
+    pub(crate) fn options(&self) -> Outcome<Options> {
         let allows = self.allow_network_filesystem;
-        Options::new(&self.path)
+        let options = Options::new(&self.path)
             .create(false)
             .journal(Journal::Keep)
             .busy_timeout(Duration::from_secs_f64(self.busy_timeout))
             .close_wait(Duration::from_secs(1))
             .transaction_idle(PATIENCE)
             .optimize_every(None)
-            .tuning(|tuning| tuning.stream_idle(PATIENCE).snapshot_age(PATIENCE).allow_network_filesystem(allows))
+            .tuning(|tuning| tuning.stream_idle(PATIENCE).snapshot_age(PATIENCE).allow_network_filesystem(allows));
+        let Some(file) = &self.key_file else { return Ok(options) };
+        let key = std::fs::read_to_string(file).map_err(Failure::system(format!("reading {}", file.display())))?;
+        Ok(options.key(Key::text(key.trim_end_matches(['\r', '\n']))))
     }
 
     /// Opens the file to read it.
     pub(crate) fn reader(&self) -> Outcome<Database> {
-        Ok(self.options().read_only(true).open().wait()?)
+        Ok(self.options()?.read_only(true).open().wait()?)
     }
 
     /// Opens the file to read and write it. If it is not there, it is made in WAL mode if `creates`.
     pub(crate) fn writer(&self, creates: bool) -> Outcome<Database> {
         let makes = creates && !self.exists();
-        let options = if makes { self.options().create(true).journal(Journal::Wal) } else { self.options() };
+        let options = if makes { self.options()?.create(true).journal(Journal::Wal) } else { self.options()? };
         Ok(options.open().wait()?)
     }
 

@@ -140,7 +140,9 @@ fn of_wal(files: &Files) -> Vec<Finding> {
     let Some(wal) = files.wal.as_ref().filter(|wal| wal.bytes > 0) else {
         let alone = files.shm.is_some() && files.users.is_empty();
         let note = || Finding::Note("a -shm without a WAL is left over; the next open uses it".to_owned());
-        return if alone { vec![note()] } else { vec![Finding::Good("WAL: empty".to_owned())] };
+        let is_wal = files.header.is_none_or(|header| header.is_wal);
+        let good = if is_wal { "WAL: empty" } else { "WAL: not used, the journal mode is another" };
+        return if alone { vec![note()] } else { vec![Finding::Good(good.to_owned())] };
     };
     let at = wal.path.display();
     let (header, of_wal) = (files.header, files.wal_page_bytes);

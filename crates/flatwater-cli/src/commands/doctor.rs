@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use flatwater::{Database, Options};
+use flatwater::Database;
 
 use crate::failure::{Failure, Outcome};
 use crate::files::Files;
@@ -30,9 +30,8 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     if on_disk {
         section("file", &file(&place.path)?, paint);
     }
-    // As a program opens it, so that it is refused what a program is; but the journal mode stays.
-    let opened =
-        Options::new(&place.path).create(false).journal(flatwater::options::Journal::Keep).read_only(true).open();
+    // What is refused here, a program is refused too.
+    let opened = place.options()?.read_only(true).open();
     let db = match opened.wait() {
         Ok(db) => db,
         Err(error) => {

@@ -61,6 +61,11 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let params = parameters.of(&arguments.sql)?;
     let db = arguments.place.reader()?;
     interrupt::closes(&db)?;
+    let journal = db.stats().journal;
+    if journal != "wal" {
+        let message = format!("changes of other processes cannot be noticed in the journal mode {journal}");
+        return Err(Failure::Refused(message));
+    }
     let form = arguments.format.unwrap_or(if style::is_terminal() { Form::Text } else { Form::Jsonl });
     let mut printer = Printer { form, paint: style::output(), out: Out::stdout() };
     let changes = throttled(live(&db, arguments, &params).changes(), arguments);

@@ -26,6 +26,11 @@ pub(crate) enum Conflict {
 
 /// Makes the table if it is to be made, and returns the statement that inserts a row.
 pub(crate) fn prepared(db: &Database, names: &[String], first: &Chunk, target: &Target) -> Outcome<String> {
+    let twice =
+        names.iter().enumerate().find(|(at, name)| names[..*at].iter().any(|other| other.eq_ignore_ascii_case(name)));
+    if let Some((_, name)) = twice {
+        return Err(Failure::Usage(format!("two columns of the file are named {name}")));
+    }
     let existing = columns(db, &target.table)?;
     let (names, width) = match (existing.is_empty(), names.is_empty()) {
         (true, _) if !target.creates => {

@@ -73,6 +73,11 @@ fn a_line_that_cannot_be_read_undoes_an_atomic_import() {
     assert!(error.contains("line 5002") && error.contains("has 1 fields"), "{error}");
     assert_eq!(rows(&place, "SELECT count(*) FROM t"), "0\n");
     place.run(&["import", "app.db", "t.csv", "u"]).failed(2);
+    place.write("twice.csv", "a,A\n1,2\n");
+    let error = place.run(&["import", "app.db", "twice.csv", "t"]).failed(2);
+    assert!(error.contains("two columns of the file are named A"), "{error}");
+    place.write("marked.csv", "\u{feff}a,b\n1,2\n");
+    place.run(&["import", "app.db", "marked.csv", "t"]).ok();
 }
 
 #[test]

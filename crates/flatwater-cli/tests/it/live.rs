@@ -65,4 +65,8 @@ fn a_statement_that_cannot_be_live_is_an_error() {
     let place = Place::with("CREATE TABLE t (id INTEGER PRIMARY KEY, a)");
     let error = place.run(&["live", "app.db", "DELETE FROM t"]).failed(1);
     assert!(error.starts_with("error: "), "{error}");
+    let plain = flatwater::rusqlite::Connection::open(place.path("plain.db")).unwrap();
+    plain.execute_batch("CREATE TABLE t (a)").unwrap();
+    let error = place.run(&["live", "plain.db", "SELECT * FROM t"]).failed(1);
+    assert!(error.contains("in the journal mode delete"), "{error}");
 }

@@ -160,3 +160,12 @@ fn colours_are_for_terminals() {
     let error = place.run(&["query", "app.db", "SELEC 1"]).failed(1);
     assert!(error.starts_with("error: ") && !error.contains('\x1b'), "{error}");
 }
+
+#[test]
+fn a_key_is_read_from_a_file() {
+    let place = Place::with(USERS);
+    place.run(&["query", "app.db", "SELECT 1", "--key-file", "nothing"]).failed(1);
+    place.write("key", "secret\n");
+    let error = place.run(&["query", "app.db", "SELECT 1", "--key-file", "key"]).failed(1);
+    assert!(error.contains("encrypt") && !error.contains("secret"), "{error}");
+}
