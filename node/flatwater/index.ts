@@ -16,14 +16,8 @@ export type {
   Statement,
 } from "./calls/calls.js";
 export { Connection, type ConnectionOptions } from "./handles/connection.js";
-export {
-  Database,
-  open,
-  Snapshot,
-  type CheckpointInfo,
-  type CheckpointMode,
-  type ExportOptions,
-} from "./handles/database.js";
+export type { CheckpointInfo, CheckpointMode, ExportOptions } from "./calls/care.js";
+export { Database } from "./handles/database.js";
 export type {
   AggregateOptions,
   DefineFunctions,
@@ -33,6 +27,8 @@ export type {
   Functions,
 } from "./functions/types.js";
 export { FlatwaterError, type Constraint, type ErrorKind } from "./native/errors.js";
+export { open } from "./handles/open.js";
+export { Snapshot } from "./handles/snapshot.js";
 export { Live, type Change, type LiveOptions, type LiveStatement } from "./handles/live.js";
 export type { Migrations, Options, Tuning } from "./handles/options.js";
 export type { JsonOptions } from "./calls/json.js";

@@ -5,7 +5,8 @@
  * end without what it would end does nothing. Leaves out: running statements, for which the innermost is the place.
  */
 
-import { Snapshot, type Database } from "../handles/database.js";
+import type { Database } from "../handles/database.js";
+import { Snapshot } from "../handles/snapshot.js";
 import { Migrating } from "../handles/migrating.js";
 import { begin, end, type Transaction } from "../handles/transaction.js";
 import { misuse } from "../native/errors.js";

@@ -7,7 +7,8 @@
 import { BatchReader, RunTableReader, type RunOptions, type RunResult } from "../calls/batch.js";
 import type { BatchStatement, CallOptions, ExecuteResult } from "../calls/calls.js";
 import { STATEMENTS } from "../calls/many.js";
-import { RUN, type Session } from "../handles/session.js";
+import type { Session } from "../handles/session.js";
+import { RUN } from "../handles/target.js";
 import { misuse } from "../native/errors.js";
 import type { RowForm, Table } from "../values/rows.js";
 import type { Params } from "../values/sql.js";

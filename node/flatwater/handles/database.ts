@@ -1,25 +1,24 @@
 /**
  * The database.
  *
- * Owns: opening and closing, and what only a database has. Invariants: a call that was made before `close` is finished; one that is made
- * after it fails with kind `closed`. Leaves out: the operations that it shares with transactions (`session`).
+ * Owns: closing, and what only a database has. Invariants: a call that was made before `close` is finished; one that is made after it
+ * fails with kind `closed`. Leaves out: opening it (`open`), and the operations that it shares with transactions (`session`).
  */
 
 import {
   flag,
-  formOf,
-  INTEGERS,
-  integersOf,
   nothing,
   number,
+  refused,
   textOf,
   timeoutOf,
-  valuesOf,
   value,
+  valuesOf,
+  type CallOptions,
+  type Statement,
 } from "../calls/calls.js";
-import type { CallOptions, Integers, Statement } from "../calls/calls.js";
-import { refused } from "../calls/calls.js";
 import { progressReader, type BackupOptions } from "../calls/backup.js";
+import type { CheckpointInfo, CheckpointMode, ExportOptions, MigrateOptions } from "../calls/care.js";
 import { IntegrityCheck, type CheckOptions } from "../calls/check.js";
 import {
   BACKUP_OPTIONS,
@@ -30,9 +29,7 @@ import {
   MIGRATE_OPTIONS,
   switchOf,
 } from "../calls/given.js";
-import { STORED, typesOf, type ReadAs } from "../calls/types.js";
-import { functionsOf } from "../functions/module.js";
-import { definedOnLoop, kept } from "../functions/on_loop.js";
+import type { ReadAs } from "../calls/types.js";
 import { native, type Answer } from "../native/addon.js";
 import { FlatwaterError, misuse, whole } from "../native/errors.js";
 import { place } from "../native/flow.js";
@@ -43,8 +40,9 @@ import { copiedRow } from "../values/copied.js";
 import type { Params } from "../values/sql.js";
 import { Connection, type ConnectionOptions } from "./connection.js";
 import { Live, liveGroup, type LiveOptions, type LiveStatement } from "./live.js";
-import type { Migrations, Options } from "./options.js";
+import type { Migrations } from "./options.js";
 import { Session, type Row } from "./session.js";
+import { Snapshot } from "./snapshot.js";
 import { PreparedStatement } from "./statement.js";
 import type { Stats } from "./stats.js";
 import { beginHere, transact, type BegunTransaction, type Transaction } from "./transaction.js";
@@ -58,41 +56,6 @@ const VACUUM_INTO = 15;
 const INCREMENTAL_VACUUM = 16;
 const SERIALIZE = 17;
 const BACKUP_TOLD = 20;
-
-/** How much of the WAL a checkpoint waits for, as in SQLite. */
-export type CheckpointMode = "passive" | "full" | "restart" | "truncate";
-
-/** What a checkpoint did. */
-export interface CheckpointInfo {
-  /** Frames in the WAL. */
-  frames: number;
-  /** How many of them are in the database. */
-  copied: number;
-}
-
-export interface ExportOptions extends CallOptions {
-  /** A passphrase, or the 32 bytes of the key itself. Without one the copy is plain. */
-  key?: string | Uint8Array | undefined;
-}
-
-export interface MigrateOptions extends CallOptions {
-  /** Migrations that were applied and are not in the list are no error: the database is newer than the program. */
-  ignoreMissing?: boolean | undefined;
-}
-
-/** Reads at one point in time. */
-export class Snapshot extends Session {
-  /** Gives the connection back. */
-  close(): void {
-    unused.unregister(this);
-    native.release(this.handle);
-    this.handle = -1;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.close();
-  }
-}
 
 /** An open database. Calls run side by side; nothing blocks the event loop. */
 export class Database extends Session {
@@ -325,43 +288,4 @@ function pathOf(path: string): string {
     throw misuse("the path must be a string without halves of surrogate pairs");
   }
   return path;
-}
-
-/**
- * Opens or creates a database. `rqlite://host:4001` and `libsql://host` are databases on servers: they have the methods that run
- * statements, and are asked before the promise is fulfilled.
- */
-export async function open(path: string | URL, options: Options = {}): Promise<Database> {
-  const file = path instanceof URL ? path.href : path;
-  if (typeof file !== "string") {
-    throw misuse("the path must be a string or a URL");
-  }
-  const isObject = typeof options === "object" && options !== null && !Array.isArray(options);
-  const { rows: form, types, ...others } = isObject ? options : ({} as Options);
-  const readAs: ReadAs = {
-    integers: integersOf(others.integers as Integers | undefined, INTEGERS.number),
-    types: typesOf(types, STORED, false),
-    rows: formOf({ rows: form }),
-  };
-  whole(file, "the path");
-  const onLoop = await definedOnLoop(others.functionsOnLoop);
-  const functions = others.functions === undefined ? -1 : await functionsOf(others.functions);
-  let handle: number;
-  try {
-    handle = await settle(native.open(file, isObject ? others : options, functions, onLoop, ...kept(onLoop)), number);
-  } finally {
-    native.release(functions);
-  }
-  const server = native.name(handle);
-  const database = new Database(handle, readAs, server ?? file, server !== undefined);
-  if (server !== undefined) {
-    try {
-      await database.query("SELECT 1");
-    } catch (error) {
-      await database.close();
-      throw error;
-    }
-  }
-  debug("opened %s", database.path);
-  return database;
 }

@@ -1,7 +1,8 @@
 /**
  * The operations that databases, transactions and snapshots share.
  *
- * Owns: each of them, once. Every one begins at the call, never throws, and returns a promise. Leaves out: what only one of them has.
+ * Owns: each of them, once. Every one begins at the call, never throws, and returns a promise. Leaves out: making a call (`target`), and
+ * what only one of them has.
  */
 
 import { allMadeAs, checkAs, madeAs } from "../calls/as.js";
@@ -11,7 +12,6 @@ import { BlobHandle } from "../calls/blob.js";
 import {
   executed,
   formOf,
-  integersOf,
   nothing,
   number,
   refused,
@@ -25,73 +25,24 @@ import {
   type QueryOptions,
   type Statement,
 } from "../calls/calls.js";
-import { CALL_OPTIONS, check, JSON_OPTIONS, QUERY_OPTIONS, RUN_OPTIONS, type Known } from "../calls/given.js";
+import { CALL_OPTIONS, check, JSON_OPTIONS, RUN_OPTIONS } from "../calls/given.js";
 import { embeddedOf, formOfJson, jsonStream, type JsonOptions } from "../calls/json.js";
-import { letGo, typesOf, type ReadAs } from "../calls/types.js";
-import {
-  checkGiven,
-  collect,
-  ROWS,
-  ROWS_OF_RUNS,
-  STATEMENTS,
-  takesPlace,
-  type Given,
-  type Many,
-} from "../calls/many.js";
-import { native, type Answer } from "../native/addon.js";
-import { FlatwaterError, throwIfAborted, whole } from "../native/errors.js";
+import { ROWS, ROWS_OF_RUNS, STATEMENTS, type Given } from "../calls/many.js";
+import { native } from "../native/addon.js";
+import { whole } from "../native/errors.js";
 import { place } from "../native/flow.js";
-import { cells, FAILED, settle, type Reader } from "../native/loop.js";
-import { isTraced, Trace, type Origin } from "../native/tracing.js";
+import { cells } from "../native/loop.js";
+import { isTraced } from "../native/tracing.js";
 import { FirstReader, RowsReader, ValuesReader } from "../values/rows.js";
-import { sql, Sql, type Params, type SqlValue } from "../values/sql.js";
+import { sql, type Sql, type Params, type SqlValue } from "../values/sql.js";
 import { unknownNames } from "./names.js";
-
-const EXECUTE = 0;
-export const QUERY = 1;
-const OPTIONAL = 2;
-const ONE = 3;
-const VALUE = 4;
-const OPTIONAL_VALUE = 5;
-const SCRIPT = 6;
-export const RUN = 19;
-
-/** The names of all operations of the native module. */
-const OPERATIONS = [
-  ...["execute", "query", "queryOptional", "queryOne", "queryValue", "queryOptionalValue", "executeScript", "prepare"],
-  ...["", "", "begin", "snapshot", "backup", "checkpoint", "vacuum", "vacuumInto", "incrementalVacuum", "serialize"],
-  "columns",
-  "run",
-  "backup",
-];
-/** Those whose text is SQL. */
-const HAVE_SQL = new Set([EXECUTE, QUERY, OPTIONAL, ONE, VALUE, OPTIONAL_VALUE, SCRIPT, 7, 18, RUN]);
+import { EXECUTE, ONE, OPTIONAL, OPTIONAL_VALUE, QUERY, RUN, SCRIPT, Target, VALUE } from "./target.js";
 
 /** A row as an object. */
 export type Row = Record<string, unknown>;
 
 /** Runs statements: a database, an open transaction, or a snapshot. */
-export abstract class Session {
-  /** @internal */
-  protected handle: number;
-  /** @internal */
-  protected readonly readAs: ReadAs;
-
-  /** @internal */
-  protected readonly origin: Origin;
-
-  /** @internal */
-  constructor(handle: number, readAs: ReadAs, origin: Origin) {
-    this.handle = handle;
-    this.readAs = readAs;
-    this.origin = origin;
-  }
-
-  /** A transaction. @internal */
-  protected get isInside(): boolean {
-    return false;
-  }
-
+export abstract class Session extends Target {
   /** Runs one statement that returns no rows. */
   execute(statement: Statement, params?: Params, options?: CallOptions): Promise<ExecuteResult> {
     return this.perform(EXECUTE, statement, params, options, executed);
@@ -278,80 +229,6 @@ export abstract class Session {
     return this.query<T>(sql(strings, ...inserted));
   }
 
-  /** @internal */
-  protected perform<T>(
-    operation: number,
-    statement: Statement,
-    params: Params | undefined,
-    options: CallOptions | undefined,
-    reader: Reader<T>,
-    query?: QueryOptions,
-  ): Promise<T> {
-    if (isTraced()) {
-      const trace = this.trace(OPERATIONS[operation]!, HAVE_SQL.has(operation) ? statement : undefined);
-      return trace.around(() => this.call(operation, statement, params, options, reader, query, trace));
-    }
-    return this.call(operation, statement, params, options, reader, query);
-  }
-
-  private call<T>(
-    operation: number,
-    statement: Statement,
-    params: Params | undefined,
-    options: CallOptions | undefined,
-    reader: Reader<T>,
-    query?: QueryOptions,
-    trace?: Trace,
-  ): Promise<T> {
-    try {
-      check(options, query === undefined ? CALL_OPTIONS : QUERY_OPTIONS);
-      const text = textOf(statement);
-      const integers = integersOf(query?.integers, this.readAs.integers);
-      const values = valuesOf(statement, params);
-      const timeout = timeoutOf(options);
-      const types = typesOf(query?.types, this.readAs.types, true);
-      let answer: Answer;
-      try {
-        answer = native.run(operation, this.handle, text, values, timeout, place(), integers, types);
-      } finally {
-        letGo(query?.types, types);
-      }
-      return settle(answer, reader, options?.signal, trace);
-    } catch (error) {
-      return refused(error);
-    }
-  }
-
-  /** The same for other functions of the native module. @internal */
-  protected attempt<T>(
-    operation: string,
-    statement: Statement | undefined,
-    options: CallOptions | undefined,
-    known: Known,
-    reader: Reader<T>,
-    call: () => Answer,
-  ): Promise<T> {
-    const begin = (trace?: Trace): Promise<T> => {
-      try {
-        check(options, known);
-        return settle(call(), reader, options?.signal, trace);
-      } catch (error) {
-        return refused(error);
-      }
-    };
-    if (isTraced()) {
-      const trace = this.trace(operation, statement);
-      return trace.around(() => begin(trace));
-    }
-    return begin();
-  }
-
-  /** @internal */
-  protected trace(operation: string, statement: Statement | undefined): Trace {
-    const sql = statement instanceof Sql ? statement.text : statement;
-    return new Trace(this.origin, operation, typeof sql === "string" ? sql : undefined, this.isInside);
-  }
-
   private first<T>(
     operation: number,
     statement: Statement,
@@ -370,59 +247,6 @@ export abstract class Session {
       return made as Promise<T | undefined>;
     } catch (error) {
       return refused(error);
-    }
-  }
-
-  /** @internal */
-  protected runMany<T, R>(
-    operation: string,
-    statement: Statement | undefined,
-    given: Given<T>,
-    options: CallOptions | undefined,
-    reader: Reader<R>,
-    of: Many<T>,
-  ): Promise<R> {
-    if (isTraced()) {
-      const trace = this.trace(operation, statement);
-      return trace.around(() => this.callMany(statement, given, options, reader, of, trace));
-    }
-    return this.callMany(statement, given, options, reader, of);
-  }
-
-  private async callMany<T, R>(
-    statement: Statement | undefined,
-    given: Given<T>,
-    options: CallOptions | undefined,
-    reader: Reader<R>,
-    of: Many<T>,
-    trace?: Trace,
-  ): Promise<R> {
-    const text = statement === undefined ? undefined : textOf(statement);
-    const query: QueryOptions | undefined = of.wantsRows ? options : undefined;
-    check(options, of.wantsRows ? QUERY_OPTIONS : CALL_OPTIONS);
-    checkGiven(given);
-    const [at, timeout, signal] = [place(), timeoutOf(options), options?.signal];
-    const integers = integersOf(query?.integers, this.readAs.integers);
-    const types = typesOf(query?.types, this.readAs.types, true);
-    const many = native.rows(this.handle, takesPlace(given), text, types);
-    if (many === FAILED) {
-      letGo(query?.types, types);
-      throw new FlatwaterError(native.failure());
-    }
-    let isMade = false;
-    try {
-      const rest = collect(many, given, signal, of);
-      if (rest !== undefined) {
-        await rest;
-        throwIfAborted(signal);
-      }
-      isMade = true;
-      return await settle(native.runMany(many, timeout, at, integers, types, of.wantsRows), reader, signal, trace);
-    } finally {
-      letGo(query?.types, types);
-      if (!isMade) {
-        native.release(many);
-      }
     }
   }
 }
