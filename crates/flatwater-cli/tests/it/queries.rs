@@ -169,3 +169,23 @@ fn a_key_is_read_from_a_file() {
     let error = place.run(&["query", "app.db", "SELECT 1", "--key-file", "key"]).failed(1);
     assert!(error.contains("encrypt") && !error.contains("secret"), "{error}");
 }
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_what_runs() {
+    let place = Place::with(USERS);
+    let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)";
+    for sql in [
+        format!("SELECT 1; {endless} SELECT max(i) FROM n"),
+        format!("UPDATE users SET points = 0 RETURNING 1; {endless} INSERT INTO users (id) SELECT i + 9 FROM n"),
+    ] {
+        let mut command = place.command();
+        let mut child = command.args(["query", "app.db", &sql]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let mut first = [0; 1];
+        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut first).unwrap();
+        let process = child.id().to_string();
+        assert!(std::process::Command::new("kill").args(["-INT", &process]).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{sql}");
+    }
+    assert_eq!(query(&place, &["SELECT count(*), max(points) FROM users", "--no-header"]), "2,0.0\n");
+}

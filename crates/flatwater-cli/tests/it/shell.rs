@@ -158,3 +158,30 @@ fn a_value_cannot_move_the_cursor() {
     terminal.until_text("│ x\\u{1b}[2J\\ny │");
     assert_eq!(terminal.end(), 0);
 }
+
+#[cfg(unix)]
+#[test]
+fn progress_is_shown_on_a_terminal() {
+    let place = Place::with("CREATE TABLE t (a)");
+    let terminal = Terminal::new(&place, &["import", "app.db", "-", "t"], &[]);
+    terminal.until_text("importing");
+    terminal.typed("a\r1\r2\r\x04");
+    terminal.until_text("2 rows into t");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn changes_have_their_signs_on_a_terminal() {
+    let place = Place::with(SCHEMA);
+    let db = place.open();
+    let terminal = Terminal::new(&place, &["live", "app.db", "SELECT id, title FROM songs"], &[]);
+    terminal.until_text("-- 2 rows\n  id=1  title=Ebb");
+    db.execute("UPDATE songs SET title = 'Low' WHERE id = 1", ()).wait().unwrap();
+    terminal.until_text("~ id=1  title=Low");
+    db.execute("DELETE FROM songs WHERE id = 2", ()).wait().unwrap();
+    terminal.until_text("- id=2  title=Flood");
+    terminal.typed("\x03");
+    assert_eq!(terminal.end(), 130);
+    db.close().wait().unwrap();
+}
