@@ -27,6 +27,7 @@ pub(crate) struct Arguments {
     sql: Option<String>,
 
     /// Values for the parameters of the statement, in their order
+    #[arg(allow_negative_numbers = true)]
     values: Vec<String>,
 
     /// A value for a parameter, by name

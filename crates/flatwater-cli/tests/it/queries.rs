@@ -63,6 +63,8 @@ fn parameters_are_given_by_place_or_by_name() {
         query(&place, &["SELECT typeof(?), typeof(?), ?", "1", "007", "it's", "--no-header"]),
         "integer,text,it's\n"
     );
+    assert_eq!(query(&place, &["SELECT ? * 2", "-5", "--no-header"]), "-10\n");
+    assert_eq!(query(&place, &["--no-header", "--", "-- twice\nSELECT ?", "--x"]), "--x\n");
     let named = ["SELECT :a + :b; SELECT @b", "--param", "a=1", "-p", ":b=2.5", "--no-header"];
     assert_eq!(query(&place, &named), "3.5\n2.5\n");
     let unknown = place.run(&["query", "app.db", "SELECT :a", "--param", "b=1"]).failed(2);
