@@ -1,7 +1,7 @@
 //! `flatwater top`: who reads and writes a database now, and who keeps its WAL from starting over.
 //!
 //! Owns: the loop, and since when each reader has been seen. Invariant: nothing of the database is opened by SQLite and no lock is taken,
-//! so that watching disturbs nobody. Leaves out: what only the program itself knows, such as its queue. Linux only, which tells who has
+//! so that watching disturbs nobody. Leaves out: what only the program itself knows, such as the queue of its calls. Linux only, which tells who has
 //! a lock.
 
 mod locks;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
 
-use self::locks::{Held, held_on};
+use self::locks::{held_on, in_line};
 use self::wal_index::WalIndex;
 use crate::failure::{Failure, Outcome};
 
@@ -49,6 +49,8 @@ struct Seen {
     index: WalIndex,
     writer: Option<i64>,
     checkpointer: Option<i64>,
+    /// How many processes are in line to write; `None` if they take no turns.
+    in_line: Option<usize>,
     /// Each with the time since when it has been seen.
     readers: Vec<(Reader, Duration)>,
 }
@@ -65,10 +67,11 @@ impl Watch {
         let wal_bytes = beside("-wal").metadata().map_or(0, |metadata| metadata.len());
         let index = WalIndex::read(&beside("-shm"))?;
         let held = held_on(&beside("-shm"))?;
-        let of = |held: &Held| held.process;
+        let who =
+            |byte: u64| held.iter().filter(|lock| lock.is_write && lock.covers(byte)).find_map(|lock| lock.process);
         let readers = held.iter().filter_map(|lock| {
             let mark = index.mark_of_lock(lock)?;
-            Some(Reader { process: lock.process, mark: (mark > 0).then_some(mark) })
+            Some(Reader { process: lock.process?, mark: (mark > 0).then_some(mark) })
         });
         let readers: Vec<Reader> = readers.collect();
         self.since.retain(|reader, _| readers.contains(reader));
@@ -79,8 +82,9 @@ impl Watch {
         seen.dedup_by_key(|(reader, _)| *reader);
         Ok(Seen {
             wal_bytes,
-            writer: held.iter().find(|lock| lock.is_write && lock.covers(wal_index::WRITE)).map(of),
-            checkpointer: held.iter().find(|lock| lock.is_write && lock.covers(wal_index::CHECKPOINT)).map(of),
+            writer: who(wal_index::WRITE),
+            checkpointer: who(wal_index::CHECKPOINT),
+            in_line: held_on(&beside("-turn")).ok().map(|held| in_line(&held)),
             index,
             readers: seen,
         })

@@ -24,6 +24,7 @@ pub(super) fn text(path: &Path, seen: &Seen) -> Vec<String> {
     let who = |process: Option<i64>| process.map_or_else(|| "nobody".to_owned(), name);
     lines.push(format!("writes  {}", who(seen.writer)));
     lines.push(format!("copies  {}", who(seen.checkpointer)));
+    lines.extend(seen.in_line.map(|processes| format!("turns   {processes} processes in line to write")));
     lines.extend(seen.readers.iter().map(|(reader, time)| reads(reader, *time, seen)));
     if seen.readers.is_empty() {
         lines.push("reads   nobody".to_owned());
@@ -82,11 +83,12 @@ mod tests {
         let index = WalIndex { page_bytes: 4096, frames: 10, copied: 4, marks: [0; 5] };
         let reader = |mark| (Reader { process: 0, mark }, Duration::from_millis(1500));
         let readers = vec![reader(Some(4)), reader(Some(10)), reader(None)];
-        let seen = Seen { wal_bytes: 41_232, index, writer: None, checkpointer: None, readers };
+        let seen = Seen { wal_bytes: 41_232, index, writer: None, checkpointer: None, in_line: Some(2), readers };
         let lines = text(Path::new("a.db"), &seen);
         assert_eq!(lines[1], "WAL     41232 bytes, 10 frames, 4 of them copied");
-        assert_eq!(lines[4], "reads    (0), 6 frames behind, which cannot be copied; for 1.5 s or longer");
-        assert!(lines[5].contains("the newest frame") && lines[6].contains("the database alone"), "{lines:?}");
+        assert_eq!(lines[4], "turns   2 processes in line to write");
+        assert_eq!(lines[5], "reads    (0), 6 frames behind, which cannot be copied; for 1.5 s or longer");
+        assert!(lines[6].contains("the newest frame") && lines[7].contains("the database alone"), "{lines:?}");
         assert_eq!(copied(&seen), 0.4);
     }
 }

@@ -81,7 +81,7 @@ mod tests {
         bytes[104..108].copy_from_slice(&5_u32.to_ne_bytes());
         let index = WalIndex { page_bytes: 4096, frames: 7, copied: 3, marks: [0, 5, 0, 0, 0] };
         assert_eq!(parse(&bytes), Some(index));
-        let lock = |from, to, is_write| Held { process: 1, is_write, from, to };
+        let lock = |from, to, is_write| Held { process: Some(1), is_write, from, to };
         assert_eq!(index.mark_of_lock(&lock(124, 124, false)), Some(5));
         assert_eq!(index.mark_of_lock(&lock(123, 123, false)), Some(0));
         assert_eq!(index.mark_of_lock(&lock(124, 124, true)), None);
