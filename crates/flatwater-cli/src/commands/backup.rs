@@ -38,8 +38,9 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let bar = progress::bytes(Some(bytes), "copying");
     let target = &arguments.target;
     let call = if arguments.compact { db.vacuum_into(target) } else { db.backup(target) };
-    watch(call, target, &bar)?;
+    let copied = watch(call, target, &bar);
     bar.finish_and_clear();
+    copied?;
     eprintln!("{} bytes in {}", length(target), target.display());
     close(&db)
 }

@@ -108,8 +108,9 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let db = arguments.place.writer(arguments.create)?;
     interrupt::closes(&db)?;
     let bar = progress::bytes(bytes, "importing");
-    let rows = import(&db, bar.wrap_read(from), &input, &target)?;
+    let imported = import(&db, bar.wrap_read(from), &input, &target);
     bar.finish_and_clear();
+    let rows = imported?;
     eprintln!("{rows} rows into {}", arguments.table);
     Ok(db.close().wait()?)
 }

@@ -43,7 +43,12 @@ impl From<Error> for Failed {
 
 impl Failed {
     pub(super) fn in_file(self, name: &str) -> Failure {
-        let Some(line) = self.line else { return self.error.into() };
+        let Some(line) = self.line else {
+            if self.inserted > 0 {
+                eprintln!("{} rows are in the table", self.inserted);
+            }
+            return self.error.into();
+        };
         let message = format!("{name}, line {line}: {}; {} rows are in the table", self.error.message(), self.inserted);
         Failure::Refused(message)
     }

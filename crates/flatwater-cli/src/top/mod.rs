@@ -1,8 +1,8 @@
 //! `flatwater top`: who reads and writes a database now, and who keeps its WAL from starting over.
 //!
 //! Owns: the loop, and since when each reader has been seen. Invariant: nothing of the database is opened by SQLite and no lock is taken,
-//! so that watching disturbs nobody. Leaves out: what only the program itself knows, such as the queue of its calls. Linux only, which tells who has
-//! a lock.
+//! so that watching disturbs nobody. Leaves out: what only the program itself knows, such as the queue of its calls. Linux only, which
+//! tells who has a lock.
 
 mod locks;
 mod view;

@@ -148,3 +148,27 @@ fn tables_are_exported_alone() {
     assert_eq!(place.run(&["export", "app.db", "parents", "-o", "jsonl"]).ok().lines().count(), 2);
     place.run(&["export", "app.db", "-o", "csv"]).failed(2);
 }
+
+#[cfg(unix)]
+#[test]
+fn an_import_that_is_interrupted_says_what_is_in_the_table() {
+    let place = Place::with("CREATE TABLE t (a)");
+    let mut command = place.command();
+    command
+        .args(["import", "app.db", "-", "t"])
+        .stdin(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut input, format!("a\n{}", "1\n".repeat(200_000)).as_bytes()).unwrap();
+    let db = place.open();
+    while db.query_value::<i64>("SELECT count(*) FROM t", ()).wait().unwrap() == 0 {}
+    // It waits for more of its input.
+    assert!(std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    std::thread::spawn(move || while std::io::Write::write_all(&mut input, &b"1\n".repeat(10_000)).is_ok() {});
+    let ended = child.wait_with_output().unwrap();
+    let error = String::from_utf8(ended.stderr).unwrap();
+    let rows: i64 = db.query_value("SELECT count(*) FROM t", ()).wait().unwrap();
+    assert_eq!((ended.status.code(), error), (Some(130), format!("{rows} rows are in the table\n")));
+    db.close().wait().unwrap();
+}
