@@ -1,6 +1,7 @@
 // Random programs of calls do what they do in better-sqlite3. FLATWATER_SEED=<number> runs those of a seed again.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { here, there, Undone } from "./programs/sides.mjs";
 import { randomOf } from "./random.mjs";
 import { betterSqlite3, database } from "./support.mjs";
 
@@ -57,24 +58,43 @@ function programOf({ below, pick, list }) {
         [below(900)],
       ],
     ])();
-  const step = (depth) => {
-    const kind = pick([
-      "run",
-      "run",
-      "run",
-      "all",
-      "all",
-      "get",
-      "pluck",
-      "raw",
-      "iterate",
-      "returning",
-      "many",
-      "batch",
-      "script",
-      "tx",
-    ]);
+  const twice = () => ["SELECT t.*, u.*, id FROM t LEFT JOIN u ON u.t = t.id ORDER BY t.id, u.rowid", []];
+  const SIMPLE = [
+    "run",
+    "run",
+    "run",
+    "all",
+    "all",
+    "get",
+    "pluck",
+    "raw",
+    "iterate",
+    "returning",
+    "any",
+    "bigint",
+    "merged",
+  ];
+  const SEVERAL = ["many", "many_returning", "batch", "script", "tx", "begun"];
+  const step = (depth, kinds = [...SIMPLE, ...SEVERAL, depth > 0 ? "savepoint" : "own"]) => {
+    const kind = pick(kinds);
     switch (kind) {
+      case "merged":
+        return { kind, of: twice() };
+      case "any":
+        return { kind, of: pick([write, returning, read])() };
+      case "many_returning":
+        return {
+          kind,
+          of: ["INSERT INTO t (a, b) VALUES (?, ?) RETURNING id, b", list(8, () => [value(), pick(TEXTS)])],
+        };
+      case "savepoint":
+        return { kind, ends: pick(["release", "rollbackTo"]), steps: list(4, () => step(depth + 1, SIMPLE)) };
+      case "own":
+        return { kind, ends: pick(["COMMIT", "ROLLBACK"]), steps: list(6, () => step(depth + 1, SIMPLE)) };
+      case "begun":
+        return depth > 2
+          ? { kind: "all", of: read() }
+          : { kind, ends: pick(["commit", "rollback"]), steps: list(6, () => step(depth + 1)) };
       case "run":
         return { kind, of: write() };
       case "returning":
@@ -99,87 +119,6 @@ function programOf({ below, pick, list }) {
     }
   };
   return Array.from({ length: 4 + below(12) }, () => step(0));
-}
-
-class Undone extends Error {}
-
-/** Runs a step here. */
-async function here(on, { kind, of, fails, steps }, outcome) {
-  switch (kind) {
-    case "run":
-      return on.execute(...of);
-    case "all":
-      return on.query(...of);
-    case "get":
-      return (await on.queryOptional(...of)) ?? null;
-    case "pluck":
-      return on.queryValues(...of);
-    case "raw":
-      return on.query(...of, { rows: "array" });
-    case "iterate": {
-      const rows = [];
-      for await (const row of on.stream(...of)) rows.push(row);
-      return rows;
-    }
-    case "many":
-      return on.executeMany(...of);
-    case "batch":
-      return (await on.batch(of)).map(({ changes, rows }) => rows ?? changes);
-    case "script":
-      return on.executeScript(of.join("; "));
-    default:
-      return on.transaction(async (tx) => {
-        for (const step of steps) await outcome(() => here(tx, step, outcome));
-        if (fails) throw new Undone();
-      });
-  }
-}
-
-/** Runs the same step there. A number without a fraction is bound as an integer there only if it is a bigint. */
-function there(on, { kind, of, fails, steps }, outcome) {
-  const bound = (value) =>
-    Number.isInteger(value) && !Object.is(value, -0) && Math.abs(value) < 2 ** 53 ? BigInt(value) : value;
-  const params = (given) =>
-    Array.isArray(given)
-      ? given.map(bound)
-      : [Object.fromEntries(Object.entries(given).map(([name, value]) => [name, bound(value)]))];
-  const one = ([sql, given]) => {
-    const statement = on.prepare(sql);
-    return statement.reader ? statement.all(...params(given)) : statement.run(...params(given)).changes;
-  };
-  switch (kind) {
-    case "run":
-      return on.prepare(of[0]).run(...params(of[1]));
-    case "all":
-      return on.prepare(of[0]).all(...params(of[1]));
-    case "get":
-      return on.prepare(of[0]).get(...params(of[1])) ?? null;
-    case "pluck":
-      return on
-        .prepare(of[0])
-        .pluck()
-        .all(...params(of[1]));
-    case "raw":
-      return on
-        .prepare(of[0])
-        .raw()
-        .all(...params(of[1]));
-    case "iterate":
-      return [...on.prepare(of[0]).iterate(...params(of[1]))];
-    case "many": {
-      const statement = on.prepare(of[0]);
-      return on.transaction(() => of[1].reduce((sum, row) => sum + statement.run(...params(row)).changes, 0))();
-    }
-    case "batch":
-      return on.transaction(() => of.map(one))();
-    case "script":
-      return on.transaction(() => void on.exec(of.join("; ")))();
-    default:
-      return on.transaction(() => {
-        for (const step of steps) outcome(() => there(on, step, outcome));
-        if (fails) throw new Undone();
-      })();
-  }
 }
 
 /** What two outcomes have in common: bytes are arrays of numbers, and an error is its code. */
