@@ -17,6 +17,7 @@ mod host;
 mod lines;
 mod lists;
 mod many;
+mod opening;
 mod options;
 mod params;
 mod plain;
@@ -58,8 +59,8 @@ const FUNCTIONS: &[Function<Host>] = &[
     Function { name: "serveFunctions", run: serve::serve_functions },
     Function { name: "serve", run: serve::serve },
     Function { name: "threw", run: serve::threw },
-    Function { name: "open", run: calls::open },
-    Function { name: "close", run: calls::close },
+    Function { name: "open", run: opening::open },
+    Function { name: "close", run: opening::close },
     Function { name: "run", run: calls::run },
     Function { name: "queryJson", run: calls::query_json },
     Function { name: "end", run: scopes::end },
@@ -69,7 +70,7 @@ const FUNCTIONS: &[Function<Host>] = &[
     Function { name: "closeConnection", run: scopes::close_connection },
     Function { name: "interrupt", run: scopes::interrupt },
     Function { name: "totalChanges", run: scopes::total_changes },
-    Function { name: "release", run: calls::release },
+    Function { name: "release", run: opening::release },
     Function { name: "migrate", run: calls::migrate },
     Function { name: "queryPlan", run: care::query_plan },
     Function { name: "export", run: care::export },
@@ -90,7 +91,7 @@ const FUNCTIONS: &[Function<Host>] = &[
     Function { name: "name", run: stats::name },
     Function { name: "allocated", run: stats::allocated },
     Function { name: "setMaxOpen", run: stats::set_max_open },
-    Function { name: "closeAll", run: calls::close_all },
+    Function { name: "closeAll", run: opening::close_all },
 ];
 
 /// Node calls it when the module is loaded into an environment.
