@@ -7,6 +7,7 @@ from typing import Any, Generic, SupportsIndex, TypeAlias, TypeVar, final, overl
 
 from typing_extensions import Buffer, Self, disjoint_base
 
+from ._given.row_types import RowsT_co, RowT_co
 from ._given.types import AnyPath, ManyParams, Options, Params, Seconds, SqlLike, Types
 from ._told.stats import Stats
 
@@ -252,10 +253,11 @@ class StatementEvent:
         """True if it took at least `slow_statement`."""
 
 @disjoint_base
-class Executor:
+class Executor(Generic[RowsT_co, RowT_co]):
     """Runs SQL. The base of `Database`, `Transaction`, `Snapshot` and `Connection`."""
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self: ...
+    def __class_getitem__(cls, _types: Any) -> type[Self]: ...
     def execute(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> Call[ExecuteResult]:
         """Runs one statement that returns no rows. Returns its changes and the rowid of the last row it inserted."""
     def run(
@@ -281,7 +283,7 @@ class Executor:
         into: None = None,
         types: Types | None = None,
         timeout: Seconds | None = None,
-    ) -> Call[Rows]:
+    ) -> Call[RowsT_co]:
         """Runs one statement and returns all its rows: a sequence of `Row`, or a list of what `into` makes of each.
         `types` says what the values of columns mean, as the option of `connect`; here each column must be there."""
     @overload
@@ -323,7 +325,7 @@ class Executor:
         into: None = None,
         types: Types | None = None,
         timeout: Seconds | None = None,
-    ) -> Call[Rows]:
+    ) -> Call[RowsT_co]:
         """Runs one statement that returns rows once per row of parameters, all or nothing: an INSERT with RETURNING.
         Returns the rows of all its runs in the order of the parameters, or a list of what `into` makes of each."""
     @overload
@@ -365,7 +367,7 @@ class Executor:
         into: None = None,
         types: Types | None = None,
         timeout: Seconds | None = None,
-    ) -> Call[Row]:
+    ) -> Call[RowT_co]:
         """Runs one statement and returns its first row, or what `into` makes of it. Raises `RowNotFound` if there is
         no row."""
     @overload
@@ -407,7 +409,7 @@ class Executor:
         into: None = None,
         types: Types | None = None,
         timeout: Seconds | None = None,
-    ) -> Call[Row | None]:
+    ) -> Call[RowT_co | None]:
         """Runs one statement and returns its first row, or what `into` makes of it; None if there is no row."""
     @overload
     def query_optional(
@@ -484,10 +486,10 @@ class Executor:
     ) -> OwnCall[NativeBlob]: ...
 
 @disjoint_base
-class TransactionBlock(Executor):
+class TransactionBlock(Executor[RowsT_co, RowT_co]):
     """A transaction, for `async with`, and for a `with` of its base `WaitedBlock`."""
 
-    def __new__(cls, outer: Executor, timeout: Seconds | None) -> Self: ...
+    def __new__(cls, outer: Executor[RowsT_co, RowT_co], timeout: Seconds | None) -> Self: ...
     def __aenter__(self) -> OwnCall[Self]: ...
     def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
@@ -523,6 +525,7 @@ class NativeDatabase:
         from_declared: bool,
         from_name: bool,
         types: Types | None,
+        into: Callable[..., Any] | None,
     ) -> None: ...
     def pages_sql(self, name: str) -> str | None: ...
     def create(self, function: NativeFunction) -> None: ...

@@ -108,11 +108,21 @@ async def awaited() -> None:
         db.add_statement_listener(lambda: None)  # type: ignore[arg-type, misc] # pyright: ignore[reportArgumentType]
         db.fetchall()  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
     db = await flatwater.connect("app.db", attach={"other": "other.db"}, journal="keep", tuning={"queue": 100})
+    dicts = await flatwater.connect("app.db", into=dict, read_only=True)
+    assert_type(await dicts.query("SELECT 1 AS a"), list[dict[str, Any]])
+    assert_type(await dicts.query_one("SELECT 1 AS a", into=tuple), tuple[Any, ...])
+    assert_type(await dicts.query("SELECT 1 AS a", into=flatwater.Row), list[flatwater.Row])
+    async with dicts.transaction() as outer, outer.transaction() as nested:
+        assert_type(await nested.query_optional("SELECT 1 AS a"), dict[str, Any] | None)
+        assert_type(await outer.query_many("SELECT ? AS a", [(1,)]), list[dict[str, Any]])
+    points = blocking.connect("app.db", into=User)
+    assert_type(points.query("SELECT 1 AS x"), list[User])
+    assert_type(points.prepare("SELECT 1 AS x").query_one(), User)
     tuning: flatwater.Tuning = {"live_poll": datetime.timedelta(seconds=1), "leases": False}
     await flatwater.connect("app.db", tuning=tuning)
-    await flatwater.connect("app.db", busy_timeuot=1)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
-    await flatwater.connect("app.db", queue=100)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
-    await flatwater.connect("app.db", tuning={"qeue": 100})  # type: ignore[typeddict-unknown-key] # pyright: ignore[reportArgumentType]
+    await flatwater.connect("app.db", busy_timeuot=1)  # type: ignore[call-overload] # pyright: ignore[reportCallIssue]
+    await flatwater.connect("app.db", queue=100)  # type: ignore[call-overload] # pyright: ignore[reportCallIssue]
+    await flatwater.connect("app.db", tuning={"qeue": 100})  # type: ignore[call-overload] # pyright: ignore[reportArgumentType]
     assert_type(await db.migrate("migrations"), list[str])
     assert_type(await db.backup("copy.db", timeout=60), None)
     assert_type(await flatwater.process.close_all(datetime.timedelta(seconds=3)), None)

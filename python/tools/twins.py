@@ -28,8 +28,9 @@ Made by `python/tools/twins.py` from `_native.pyi`: change that, and run it.
 from __future__ import annotations
 
 from collections.abc import {abc}
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
+from .._given.row_types import RowsT_co, RowT_co
 {imports}
 
 _T = TypeVar("_T")
@@ -38,7 +39,7 @@ _T = TypeVar("_T")
 '''
 
 PREPARED = '''
-class Prepared:
+class Prepared(Generic[RowsT_co, RowT_co]):
     """A statement of a database: `statement = {await_}db.prepare(sql)`. Its calls do not belong to a transaction."""
 
     __slots__ = ("_on", "sql")
@@ -137,22 +138,22 @@ TWINS = {
     "_handles/prepared.py": Twin(
         head="A statement that was compiled once, whose errors are known before it runs.\n\n"
         "Owns the handle. Leaves out running it: its database does that, and finds the compiled statement by its text.",
-        imports="from .._native import Call, Columns, ExecuteResult, Row, Rows, RunResult\n\n"
+        imports="from .._native import Call, Columns, ExecuteResult, RunResult\n\n"
         "if TYPE_CHECKING:\n"
         "    from .._given.types import ManyParams, Params, Seconds, Types\n"
         "    from .scopes import Reads",
-        class_=PREPARED.format(await_="await ", on="Reads", name="flatwater.Prepared"),
+        class_=PREPARED.format(await_="await ", on="Reads[RowsT_co, RowT_co]", name="flatwater.Prepared"),
         without=("executescript", "batch"),
         waits=False,
         has_sql=True,
     ),
     "blocking/_prepared.py": Twin(
         head="The prepared statements of `flatwater.blocking`.\n\nOwns the handle. Leaves out running it.",
-        imports="from .._native import Columns, ExecuteResult, Row, Rows, RunResult\n\n"
+        imports="from .._native import Columns, ExecuteResult, RunResult\n\n"
         "if TYPE_CHECKING:\n"
         "    from .._given.types import ManyParams, Params, Seconds, Types\n"
         "    from . import Executor",
-        class_=PREPARED.format(await_="", on="Executor", name="flatwater.blocking.Prepared"),
+        class_=PREPARED.format(await_="", on="Executor[RowsT_co, RowT_co]", name="flatwater.blocking.Prepared"),
         without=("executescript", "batch"),
         waits=True,
         has_sql=True,
@@ -160,10 +161,12 @@ TWINS = {
     "blocking/_calls.py": Twin(
         head="The calls of `flatwater.blocking` that wait for those of the same name.\n\n"
         "Owns the wait. Leaves out `executemany`, which takes the rows of a generator in parts (`blocking`).",
-        imports="from .._native import Columns, ExecuteResult, Executor, Row, Rows, RunResult, wait\n\n"
+        imports="from .._native import Columns, ExecuteResult, Executor, RunResult, wait\n\n"
         "if TYPE_CHECKING:\n"
         "    from .._given.types import ManyParams, Params, Seconds, SqlLike, Types",
-        class_='class Calls:\n    """The calls that run SQL, and wait for it."""\n\n    _on: Executor\n',
+        class_="class Calls(Generic[RowsT_co, RowT_co]):\n"
+        '    """The calls that run SQL, and wait for it."""\n\n'
+        "    _on: Executor[RowsT_co, RowT_co]\n",
         without=("executemany",),
         waits=True,
         has_sql=False,

@@ -27,7 +27,7 @@ class Converters(NamedTuple):
 class Forms:
     """What was chosen."""
 
-    __slots__ = ("_converters", "_types", "datetimes_of_sqlite3")
+    __slots__ = ("_converters", "_into", "_types", "datetimes_of_sqlite3")
 
     def __init__(self, options: Any) -> None:
         """Takes the options from those of `connect`."""
@@ -39,13 +39,16 @@ class Forms:
         self._types: Types | None = options.pop("types", None)
         if self._types is not None:
             check_types(self._types)
+        self._into: Callable[..., object] | None = options.pop("into", None)
+        if self._into is not None and not callable(self._into):
+            raise TypeError('the option "into" must be a class, or a function that is called with the columns by name')
 
     def give(self, native: NativeDatabase) -> None:
         """Gives them to a database that was just opened."""
         if self._converters is not None:
-            native.set_forms(self.datetimes_of_sqlite3, *self._converters, self._types)
-        elif self.datetimes_of_sqlite3 or self._types is not None:
-            native.set_forms(self.datetimes_of_sqlite3, None, False, False, self._types)
+            native.set_forms(self.datetimes_of_sqlite3, *self._converters, self._types, self._into)
+        elif self.datetimes_of_sqlite3 or self._types is not None or self._into is not None:
+            native.set_forms(self.datetimes_of_sqlite3, None, False, False, self._types, self._into)
 
 
 def _converters(given: object) -> Converters | None:

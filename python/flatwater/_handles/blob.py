@@ -56,7 +56,9 @@ class Blob:
 
     __slots__ = ("_native", "_opening", "_position", "_timeout")
 
-    def __init__(self, on: Executor, table: str, column: str, rowid: int, name: str, timeout: Seconds | None) -> None:
+    def __init__(
+        self, on: Executor[Any, Any], table: str, column: str, rowid: int, name: str, timeout: Seconds | None
+    ) -> None:
         self._opening = (on, table, column, rowid, name)
         self._timeout = timeout
         self._native: NativeBlob | None = None

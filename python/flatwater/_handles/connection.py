@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from .._errors import NotSupportedError
 from .._given.functions import Functions
+from .._given.row_types import RowsT_co, RowT_co
 from .._told.names import of_connection
 from .scopes import Reads
 
@@ -30,7 +31,7 @@ class Own(Functions):
     What it is to call is called on a thread of the database, for its statements from the next one on, and must not call
     the database."""
 
-    def __init__(self, native: NativeConnection, executor: Executor) -> None:
+    def __init__(self, native: NativeConnection, executor: Executor[Any, Any]) -> None:
         self._native = native
         self._is_closed = False
         executor._open(native)
@@ -93,7 +94,7 @@ class Own(Functions):
             warnings.warn(f"unclosed connection {self!r}", ResourceWarning, source=self, stacklevel=2)
 
 
-class Connection(Own, Reads):
+class Connection(Own, Reads[RowsT_co, RowT_co]):
     """A connection of one's own: transaction control as text, TEMP objects, ATTACH and PRAGMAs are allowed on it. Made
     by `db.connection()`; its first statement opens it, and it is not shared with anybody.
 

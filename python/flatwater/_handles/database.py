@@ -14,13 +14,14 @@ import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterable
 from contextlib import aclosing
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from .. import _native
 from .._errors import AtExit, Error
 from .._given.forms import Forms
 from .._given.functions import Functions, collect
-from .._native import Call, Rows
+from .._given.row_types import RowsT_co, RowT_co
+from .._native import Call, Row, Rows
 from .._told import logging as _logging
 from .._told.names import check_options, not_open
 from .._waiting.pause import Pause, is_due
@@ -35,13 +36,14 @@ if TYPE_CHECKING:
     from .live import Live, Subscription
     from .prepared import Prepared
 
+_T = TypeVar("_T")
 _open: weakref.WeakSet[Opened] = weakref.WeakSet()
 
 
 class Opened(Functions):
     """An open database, whether its calls are awaited or wait."""
 
-    def __init__(self, native: _native.NativeDatabase, path: str, executor: _native.Executor) -> None:
+    def __init__(self, native: _native.NativeDatabase, path: str, executor: _native.Executor[Any, Any]) -> None:
         self._native = native
         self._path = path
         self._is_closed = False
@@ -100,28 +102,30 @@ class Opened(Functions):
             warnings.warn(f"unclosed database {self!r}", ResourceWarning, source=self, stacklevel=2)
 
 
-class Database(Opened, Reads):
+class Database(Opened, Reads[RowsT_co, RowT_co]):
     """An open database: one writer, several readers, any number of tasks. Made by `connect`."""
 
     def __init__(self, native: _native.NativeDatabase, path: str) -> None:
         Opened.__init__(self, native, path, self)
 
-    def transaction(self, *, timeout: Seconds | None = None) -> Transaction:
+    def transaction(self, *, timeout: Seconds | None = None) -> Transaction[RowsT_co, RowT_co]:
         """Returns a transaction, for `async with`. `timeout` limits the wait for other writes at its beginning."""
         return Transaction(self, timeout)
 
-    def snapshot(self, *, timeout: Seconds | None = None) -> Snapshot:
+    def snapshot(self, *, timeout: Seconds | None = None) -> Snapshot[RowsT_co, RowT_co]:
         """Returns a snapshot, for `async with`: several reads of one point in time."""
         return Snapshot(self, timeout)
 
-    def connection(self, *, busy_timeout: Seconds | None = None, foreign_keys: bool | None = None) -> Connection:
+    def connection(
+        self, *, busy_timeout: Seconds | None = None, foreign_keys: bool | None = None
+    ) -> Connection[RowsT_co, RowT_co]:
         """Returns a connection of one's own, for what a pooled one refuses: transaction control as text, TEMP objects,
         ATTACH, PRAGMAs. `busy_timeout` limits the wait for the writer and for locks. Close it, or use `async with`."""
         from .connection import Connection
 
         return Connection(self._native.connection(busy_timeout, foreign_keys))
 
-    async def prepare(self, sql: str, *, timeout: Seconds | None = None) -> Prepared:
+    async def prepare(self, sql: str, *, timeout: Seconds | None = None) -> Prepared[RowsT_co, RowT_co]:
         """Compiles a statement, so that an error in it is raised here, and returns a handle for running it."""
         from .prepared import Prepared
 
@@ -272,7 +276,7 @@ class Database(Opened, Reads):
                     return
                 rows = None
                 if isinstance(step, Ask):
-                    rows = await snapshot.query(step.sql, step.params, types="stored")
+                    rows = await snapshot.query(step.sql, step.params, into=Row, types="stored")
                 elif isinstance(step, Lines):
                     async with snapshot.batches(step.sql, types="stored") as batches:
                         async for batch in batches:
@@ -303,7 +307,7 @@ class Database(Opened, Reads):
         await self.close()
 
 
-class Connecting(Coroutine[Any, Any, Database]):
+class Connecting(Coroutine[Any, Any, "Database[RowsT_co, RowT_co]"], Generic[RowsT_co, RowT_co]):
     """What `connect` returns: a database that is about to be opened. `await` returns it; `async with` also closes it.
 
     Your own function that calls `connect` returns this too, and is used in the same two ways::
@@ -316,19 +320,19 @@ class Connecting(Coroutine[Any, Any, Database]):
 
     __slots__ = ("_call", "_database", "_forms", "_path")
 
-    def __init__(self, path: str, options: Options) -> None:
+    def __init__(self, path: str, options: Any) -> None:
         self._path = path
-        self._database: Database | None = None
+        self._database: Database[RowsT_co, RowT_co] | None = None
         self._forms = Forms(options)
         functions = collect(options, self._forms.datetimes_of_sqlite3)
         _logging.listen()
         self._call: Call[_native.NativeDatabase] = _native.connect(path, options, functions)
 
-    def _opened(self, native: _native.NativeDatabase) -> Database:
+    def _opened(self, native: _native.NativeDatabase) -> Database[RowsT_co, RowT_co]:
         self._forms.give(native)
         return Database(native, native.name(self._path))
 
-    def __await__(self) -> Generator[Any, None, Database]:
+    def __await__(self) -> Generator[Any, None, Database[RowsT_co, RowT_co]]:
         return self._opened((yield from self._call.__await__()))
 
     def send(self, value: Any) -> Any:
@@ -346,7 +350,7 @@ class Connecting(Coroutine[Any, Any, Database]):
     def close(self) -> None:
         self._call.close()
 
-    async def __aenter__(self) -> Database:
+    async def __aenter__(self) -> Database[RowsT_co, RowT_co]:
         self._database = await self
         return self._database
 
@@ -367,7 +371,19 @@ class Connecting(Coroutine[Any, Any, Database]):
         await self._database.close()
 
 
-def connect(path: AnyPath, **options: Unpack[Options]) -> Connecting:
+@overload
+def connect(path: AnyPath, *, into: None = None, **options: Unpack[Options]) -> Connecting: ...
+@overload
+def connect(
+    path: AnyPath, *, into: type[dict[Any, Any]], **options: Unpack[Options]
+) -> Connecting[list[dict[str, Any]], dict[str, Any]]: ...
+@overload
+def connect(
+    path: AnyPath, *, into: type[tuple[Any, ...]], **options: Unpack[Options]
+) -> Connecting[list[tuple[Any, ...]], tuple[Any, ...]]: ...
+@overload
+def connect(path: AnyPath, *, into: Callable[..., _T], **options: Unpack[Options]) -> Connecting[list[_T], _T]: ...
+def connect(path: AnyPath, **options: Any) -> Connecting[Any, Any]:
     """Opens or creates the database file at `path`: `db = await connect(path)`, or `async with connect(path) as db`.
 
     ":memory:" is a private database in memory. "rqlite://host:4001" and "libsql://host" are databases on servers, with

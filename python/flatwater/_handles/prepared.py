@@ -8,9 +8,10 @@ Made by `python/tools/twins.py` from `_native.pyi`: change that, and run it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from .._native import Call, Columns, ExecuteResult, Row, Rows, RunResult
+from .._given.row_types import RowsT_co, RowT_co
+from .._native import Call, Columns, ExecuteResult, RunResult
 
 if TYPE_CHECKING:
     from .._given.types import ManyParams, Params, Seconds, Types
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-class Prepared:
+class Prepared(Generic[RowsT_co, RowT_co]):
     """A statement of a database: `statement = await db.prepare(sql)`. Its calls do not belong to a transaction."""
 
     __slots__ = ("_on", "sql")
 
-    def __init__(self, on: Reads, sql: str) -> None:
+    def __init__(self, on: Reads[RowsT_co, RowT_co], sql: str) -> None:
         self._on = on
         self.sql = sql
 
@@ -48,7 +49,7 @@ class Prepared:
     @overload
     def query(
         self, params: Params = None, *, into: None = None, types: Types | None = None, timeout: Seconds | None = None
-    ) -> Call[Rows]: ...
+    ) -> Call[RowsT_co]: ...
     @overload
     def query(
         self,
@@ -85,7 +86,7 @@ class Prepared:
     @overload
     def query_many(
         self, rows: ManyParams, *, into: None = None, types: Types | None = None, timeout: Seconds | None = None
-    ) -> Call[Rows]: ...
+    ) -> Call[RowsT_co]: ...
     @overload
     def query_many(
         self,
@@ -117,7 +118,7 @@ class Prepared:
     @overload
     def query_one(
         self, params: Params = None, *, into: None = None, types: Types | None = None, timeout: Seconds | None = None
-    ) -> Call[Row]: ...
+    ) -> Call[RowT_co]: ...
     @overload
     def query_one(
         self,
@@ -154,7 +155,7 @@ class Prepared:
     @overload
     def query_optional(
         self, params: Params = None, *, into: None = None, types: Types | None = None, timeout: Seconds | None = None
-    ) -> Call[Row | None]: ...
+    ) -> Call[RowT_co | None]: ...
     @overload
     def query_optional(
         self,

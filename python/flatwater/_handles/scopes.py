@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .._errors import misuse
+from .._given.row_types import RowsT_co, RowT_co
 from .._native import Call, Executor, SnapshotGuard, TransactionBlock
 from .._told.names import no_attribute, not_awaited, not_in_transaction
 from .reads import Batches, Stream
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from .blob import Blob
 
 
-class Reads(Executor):
+class Reads(Executor[RowsT_co, RowT_co]):
     """What runs SQL and reads large results in parts."""
 
     def stream(
@@ -52,11 +53,11 @@ class Reads(Executor):
             no_attribute(self, name)
 
 
-class Transaction(TransactionBlock, Reads):
+class Transaction(TransactionBlock[RowsT_co, RowT_co], Reads[RowsT_co, RowT_co]):
     """A transaction: `async with db.transaction() as tx`. It is committed when the block ends, and rolled back if the
     block raises or its task is cancelled. It holds the writer, so other writes wait for it."""
 
-    def transaction(self, *, timeout: Seconds | None = None) -> Transaction:
+    def transaction(self, *, timeout: Seconds | None = None) -> Transaction[RowsT_co, RowT_co]:
         """Returns a nested transaction. If its block raises, its changes are rolled back; this one stays open. While
         its block is open it is the current one: calls of the block on the outer one run in it. Calls of other tasks on
         the outer one are refused meanwhile."""
@@ -84,11 +85,11 @@ class Transaction(TransactionBlock, Reads):
             not_in_transaction(self, name)
 
 
-class Snapshot(Reads):
+class Snapshot(Reads[RowsT_co, RowT_co]):
     """One point in time: `async with db.snapshot() as snapshot`. All its reads see the same state, whatever is
     committed meanwhile."""
 
-    def __init__(self, outer: Executor, timeout: Seconds | None) -> None:
+    def __init__(self, outer: Executor[RowsT_co, RowT_co], timeout: Seconds | None) -> None:
         self._outer = outer
         self._timeout = timeout
         self._guard: SnapshotGuard | None = None

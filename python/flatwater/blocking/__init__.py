@@ -16,19 +16,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Iterable, Iterator, Sized
+from collections.abc import Callable, Generator, Iterable, Iterator, Sized
 from contextlib import closing
 from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from .. import _native
 from .._errors import Error, misuse
 from .._given.forms import Forms
 from .._given.functions import collect
+from .._given.row_types import RowsT_co, RowT_co
 from .._handles.database import Opened
 from .._handles.dump import Ask, Lines, dump
-from .._native import CheckpointInfo, NativeDatabase, SnapshotGuard, TransactionBlock, WaitedBlock, wait
+from .._native import CheckpointInfo, NativeDatabase, Row, SnapshotGuard, TransactionBlock, WaitedBlock, wait
 from .._told import logging as _logging
 from .._told.names import check_options, no_attribute, not_in_transaction, of_module, refuse_unknown
 from .._waiting import with_blocks as _with_blocks
@@ -63,7 +64,10 @@ PART = 512
 TURN = 0.5
 
 
-class Executor(Calls):
+_T = TypeVar("_T")
+
+
+class Executor(Calls[RowsT_co, RowT_co]):
     """What runs SQL, and waits for it."""
 
     def __init__(self) -> None:
@@ -110,13 +114,13 @@ class Executor(Calls):
             object.__setattr__(self, name, value)
 
 
-class Transaction(WaitedBlock, Executor):
+class Transaction(WaitedBlock, Executor[RowsT_co, RowT_co]):
     """A transaction: `with db.transaction() as tx`. It is committed when the block ends, and rolled back if it
     raises."""
 
-    _on: TransactionBlock
+    _on: TransactionBlock[RowsT_co, RowT_co]
 
-    def __init__(self, outer: Executor, timeout: Seconds | None) -> None:
+    def __init__(self, outer: Executor[RowsT_co, RowT_co], timeout: Seconds | None) -> None:
         self._on = TransactionBlock(outer._on, timeout)
 
     def __enter__(self) -> Self:
@@ -129,7 +133,7 @@ class Transaction(WaitedBlock, Executor):
             self._on._abandon()
             raise
 
-    def transaction(self, *, timeout: Seconds | None = None) -> Transaction:
+    def transaction(self, *, timeout: Seconds | None = None) -> Transaction[RowsT_co, RowT_co]:
         """Returns a nested transaction. If its block raises, its changes are rolled back; this one stays open. While
         its block is open it is the current one: calls of the block on the outer one run in it. Calls of other threads
         on the outer one are refused meanwhile."""
@@ -165,11 +169,11 @@ class Transaction(WaitedBlock, Executor):
         return self._on.in_transaction
 
 
-class Snapshot(Executor):
+class Snapshot(Executor[RowsT_co, RowT_co]):
     """One point in time: `with db.snapshot() as snapshot`. All its reads see the same state, whatever is committed
     meanwhile."""
 
-    def __init__(self, outer: Executor, timeout: Seconds | None) -> None:
+    def __init__(self, outer: Executor[RowsT_co, RowT_co], timeout: Seconds | None) -> None:
         super().__init__()
         self._timeout = timeout
         self._outer = outer
@@ -189,29 +193,31 @@ class Snapshot(Executor):
             self._guard.close()
 
 
-class Database(Opened, Executor):
+class Database(Opened, Executor[RowsT_co, RowT_co]):
     """An open database. Made by `connect`."""
 
     def __init__(self, native: NativeDatabase, path: str) -> None:
-        Executor.__init__(self)
+        self._on = _native.Executor()
         Opened.__init__(self, native, path, self._on)
 
-    def transaction(self, *, timeout: Seconds | None = None) -> Transaction:
+    def transaction(self, *, timeout: Seconds | None = None) -> Transaction[RowsT_co, RowT_co]:
         """Returns a transaction, for `with`."""
         return Transaction(self, timeout)
 
-    def snapshot(self, *, timeout: Seconds | None = None) -> Snapshot:
+    def snapshot(self, *, timeout: Seconds | None = None) -> Snapshot[RowsT_co, RowT_co]:
         """Returns a snapshot, for `with`: several reads of one point in time."""
         return Snapshot(self, timeout)
 
-    def connection(self, *, busy_timeout: Seconds | None = None, foreign_keys: bool | None = None) -> Connection:
+    def connection(
+        self, *, busy_timeout: Seconds | None = None, foreign_keys: bool | None = None
+    ) -> Connection[RowsT_co, RowT_co]:
         """Returns a connection of one's own, for what a pooled one refuses: transaction control as text, TEMP objects,
         ATTACH, PRAGMAs. `busy_timeout` limits the wait for the writer and for locks. Close it, or use `with`."""
         from ._connection import Connection
 
         return Connection(self._native.connection(busy_timeout, foreign_keys))
 
-    def prepare(self, sql: str, *, timeout: Seconds | None = None) -> Prepared:
+    def prepare(self, sql: str, *, timeout: Seconds | None = None) -> Prepared[RowsT_co, RowT_co]:
         """Compiles a statement, so that an error in it is raised here, and returns a handle for running it."""
         self._on._prepare(sql, timeout)._wait()
         return Prepared(self, sql)
@@ -313,7 +319,7 @@ class Database(Opened, Executor):
                     return
                 rows = None
                 if isinstance(step, Ask):
-                    rows = snapshot.query(step.sql, step.params, types="stored")
+                    rows = snapshot.query(step.sql, step.params, into=Row, types="stored")
                 elif isinstance(step, Lines):
                     with snapshot.batches(step.sql, types="stored") as batches:
                         for batch in batches:
@@ -342,7 +348,9 @@ def _is_table(rows: object) -> bool:
     return hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "__arrow_c_array__")
 
 
-def _run_in_parts(on: Database | Transaction, sql: str, rows: Iterator[Params], timeout: Seconds | None) -> int:
+def _run_in_parts(
+    on: Database[Any, Any] | Transaction[Any, Any], sql: str, rows: Iterator[Params], timeout: Seconds | None
+) -> int:
     """Runs a statement for rows that are not there yet, of which no more than a part is kept."""
     # A server has no transaction for several parts.
     is_whole = isinstance(on, Database) and on._native.is_server()
@@ -370,7 +378,19 @@ def _take(rows: Iterator[Params], part: list[Params]) -> None:
             return
 
 
-def connect(path: AnyPath, **options: Unpack[Options]) -> Database:
+@overload
+def connect(path: AnyPath, *, into: None = None, **options: Unpack[Options]) -> Database: ...
+@overload
+def connect(
+    path: AnyPath, *, into: type[dict[Any, Any]], **options: Unpack[Options]
+) -> Database[list[dict[str, Any]], dict[str, Any]]: ...
+@overload
+def connect(
+    path: AnyPath, *, into: type[tuple[Any, ...]], **options: Unpack[Options]
+) -> Database[list[tuple[Any, ...]], tuple[Any, ...]]: ...
+@overload
+def connect(path: AnyPath, *, into: Callable[..., _T], **options: Unpack[Options]) -> Database[list[_T], _T]: ...
+def connect(path: AnyPath, **options: Any) -> Database[Any, Any]:
     """Opens or creates the database file at `path`, and waits for that. The options are those of
     `flatwater.connect`."""
     check_options(options)
@@ -378,7 +398,7 @@ def connect(path: AnyPath, **options: Unpack[Options]) -> Database:
     forms = Forms(options)
     functions = collect(options, forms.datetimes_of_sqlite3)
     _logging.listen()
-    native = _native.connect(path, options, functions)._wait()
+    native = _native.connect(path, cast("Options", options), functions)._wait()
     forms.give(native)
     return Database(native, native.name(path))
 

@@ -8,9 +8,10 @@ Made by `python/tools/twins.py` from `_native.pyi`: change that, and run it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from .._native import Columns, ExecuteResult, Executor, Row, Rows, RunResult, wait
+from .._given.row_types import RowsT_co, RowT_co
+from .._native import Columns, ExecuteResult, Executor, RunResult, wait
 
 if TYPE_CHECKING:
     from .._given.types import ManyParams, Params, Seconds, SqlLike, Types
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-class Calls:
+class Calls(Generic[RowsT_co, RowT_co]):
     """The calls that run SQL, and wait for it."""
 
-    _on: Executor
+    _on: Executor[RowsT_co, RowT_co]
 
     def execute(self, sql: SqlLike, params: Params = None, *, timeout: Seconds | None = None) -> ExecuteResult:
         """Runs one statement that returns no rows. Returns its changes and the rowid of the last row it inserted."""
@@ -53,7 +54,7 @@ class Calls:
         into: None = None,
         types: Types | None = None,
         timeout: Seconds | None = None,
-    ) -> Rows: ...
+    ) -> RowsT_co: ...
     @overload
     def query(
         self,
@@ -106,7 +107,7 @@ class Calls:
         into: None = None,
         types: Types | None = None,
         timeout: Seconds | None = None,
-    ) -> Rows: ...
+    ) -> RowsT_co: ...
     @overload
     def query_many(
         self,
@@ -159,7 +160,7 @@ class Calls:
         into: None = None,
         types: Types | None = None,
         timeout: Seconds | None = None,
-    ) -> Row: ...
+    ) -> RowT_co: ...
     @overload
     def query_one(
         self,
@@ -212,7 +213,7 @@ class Calls:
         into: None = None,
         types: Types | None = None,
         timeout: Seconds | None = None,
-    ) -> Row | None: ...
+    ) -> RowT_co | None: ...
     @overload
     def query_optional(
         self,

@@ -9,6 +9,8 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from .. import _native
+from .._given.row_types import RowsT_co, RowT_co
 from .._handles.connection import Own
 from .._native import wait
 from .._told.names import of_connection
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from .._native import NativeConnection
 
 
-class Connection(Own, Executor):
+class Connection(Own, Executor[RowsT_co, RowT_co]):
     """A connection of one's own: transaction control as text, TEMP objects, ATTACH and PRAGMAs are allowed on it. Made
     by `db.connection()`; its first statement opens it, and it is not shared with anybody.
 
@@ -28,7 +30,7 @@ class Connection(Own, Executor):
     write waits for the writer, and keeps it until its transaction is over."""
 
     def __init__(self, native: NativeConnection) -> None:
-        Executor.__init__(self)
+        self._on = _native.Executor()
         Own.__init__(self, native, self._on)
 
     def close(self) -> None:

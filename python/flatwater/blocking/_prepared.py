@@ -8,9 +8,10 @@ Made by `python/tools/twins.py` from `_native.pyi`: change that, and run it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from .._native import Columns, ExecuteResult, Row, Rows, RunResult
+from .._given.row_types import RowsT_co, RowT_co
+from .._native import Columns, ExecuteResult, RunResult
 
 if TYPE_CHECKING:
     from .._given.types import ManyParams, Params, Seconds, Types
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-class Prepared:
+class Prepared(Generic[RowsT_co, RowT_co]):
     """A statement of a database: `statement = db.prepare(sql)`. Its calls do not belong to a transaction."""
 
     __slots__ = ("_on", "sql")
 
-    def __init__(self, on: Executor, sql: str) -> None:
+    def __init__(self, on: Executor[RowsT_co, RowT_co], sql: str) -> None:
         self._on = on
         self.sql = sql
 
@@ -46,7 +47,7 @@ class Prepared:
     @overload
     def query(
         self, params: Params = None, *, into: None = None, types: Types | None = None, timeout: Seconds | None = None
-    ) -> Rows: ...
+    ) -> RowsT_co: ...
     @overload
     def query(
         self,
@@ -83,7 +84,7 @@ class Prepared:
     @overload
     def query_many(
         self, rows: ManyParams, *, into: None = None, types: Types | None = None, timeout: Seconds | None = None
-    ) -> Rows: ...
+    ) -> RowsT_co: ...
     @overload
     def query_many(
         self,
@@ -115,7 +116,7 @@ class Prepared:
     @overload
     def query_one(
         self, params: Params = None, *, into: None = None, types: Types | None = None, timeout: Seconds | None = None
-    ) -> Row: ...
+    ) -> RowT_co: ...
     @overload
     def query_one(
         self,
@@ -152,7 +153,7 @@ class Prepared:
     @overload
     def query_optional(
         self, params: Params = None, *, into: None = None, types: Types | None = None, timeout: Seconds | None = None
-    ) -> Row | None: ...
+    ) -> RowT_co | None: ...
     @overload
     def query_optional(
         self,

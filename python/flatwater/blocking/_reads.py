@@ -23,7 +23,7 @@ class Parts:
     """What `batches` and `stream` have in common: `with`, and the native side."""
 
     def __init__(
-        self, of: Executor, sql: SqlLike, params: Params, types: Types | None, timeout: Seconds | None
+        self, of: Executor[Any, Any], sql: SqlLike, params: Params, types: Types | None, timeout: Seconds | None
     ) -> None:
         # Empty when it is closed. Shared with the loop over it, which must not refer to this object: when it is dropped
         # without its block, the reader is given back.
@@ -73,7 +73,7 @@ class Stream(Parts):
     """The rows of a query one by one: `with db.stream(sql) as rows`, `for row in rows`."""
 
     def __init__(
-        self, of: Executor, sql: SqlLike, params: Params, types: Types | None, timeout: Seconds | None
+        self, of: Executor[Any, Any], sql: SqlLike, params: Params, types: Types | None, timeout: Seconds | None
     ) -> None:
         super().__init__(of, sql, params, types, timeout)
         # One for all loops: the next one goes on where the last one was left.

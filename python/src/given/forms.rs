@@ -1,4 +1,4 @@
-//! What a program said of the forms of its values: when it opened a database, and of one call.
+//! What a program said of the forms of its values and rows: when it opened a database, and of one call.
 //!
 //! Owns: keeping the former with the handle of the database, whose calls ask for it. Leaves out: binding values (`params`), and
 //! what becomes of those of results (`reading`).
@@ -32,6 +32,8 @@ pub(crate) struct Forms {
     pub(crate) written: Written,
     /// How results are read, if the program said it.
     pub(crate) reading: Option<Arc<Reading>>,
+    /// What becomes of rows, if the program said it.
+    pub(crate) into: Option<Arc<Py<PyAny>>>,
 }
 
 impl Forms {
@@ -46,12 +48,17 @@ impl Forms {
         target.mark::<Self>().cloned().unwrap_or_default()
     }
 
+    /// Returns what becomes of the rows of a handle, if it was said.
+    pub(crate) fn into_of(target: &Target) -> Option<&Py<PyAny>> {
+        target.mark::<Self>()?.into.as_deref()
+    }
+
     /// Returns those of a call, which may say its types itself.
     pub(crate) fn of_call(target: &Target, types: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let Self { written, reading } = Self::of(target);
-        let Some(types) = types else { return Ok(Self { written, reading }) };
+        let Self { written, reading, into } = Self::of(target);
+        let Some(types) = types else { return Ok(Self { written, reading, into }) };
         let types = types_of(types)?;
         let written = Written { standard: types.is_some(), ..written };
-        Ok(Self { written, reading: Reading::of_call(reading.as_deref(), types) })
+        Ok(Self { written, reading: Reading::of_call(reading.as_deref(), types), into })
     }
 }

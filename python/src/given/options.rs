@@ -19,7 +19,7 @@ use crate::told::errors::{raised, refused};
 
 /// The options that are Python's own, or have a form of their own here.
 const OWN: &[&str] =
-    &["converters", "datetimes", "functions", "key", "load_extension", "migrations", "tuning", "types"];
+    &["converters", "datetimes", "functions", "into", "key", "load_extension", "migrations", "tuning", "types"];
 
 /// The keywords of `connect`.
 pub(crate) fn keywords() -> impl Iterator<Item = &'static str> + Clone {

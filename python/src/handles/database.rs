@@ -165,7 +165,8 @@ pub(crate) fn options() -> (Vec<&'static str>, Vec<&'static str>) {
 #[pymethods]
 impl NativeDatabase {
     /// From now on values have these forms: datetimes those of the `sqlite3` module, and columns what converters make of
-    /// their values, by the names of types in upper case, or what `types` says. Called once, before the first call.
+    /// their values, by the names of types in upper case, or what `types` says; and rows become what `into` makes of them.
+    /// Called once, before the first call.
     fn set_forms(
         &self,
         sqlite3_datetimes: bool,
@@ -173,11 +174,12 @@ impl NativeDatabase {
         from_declared: bool,
         from_name: bool,
         types: Option<&Bound<'_, PyAny>>,
+        into: Option<Py<PyAny>>,
     ) -> PyResult<()> {
         let types = types.map_or(Ok(None), types_of)?;
         let written = Written { sqlite3_datetimes, standard: types.is_some() };
         let converters = converters.map(|by_type| Converters::new(by_type, from_declared, from_name));
-        Forms { written, reading: Reading::new(converters, types) }.keep(self.session());
+        Forms { written, reading: Reading::new(converters, types), into: into.map(Arc::new) }.keep(self.session());
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use flatwater::bindings::{FrontCall, JsonOptions, Needed, Target};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use crate::capi::attributes::set_attribute;
 use crate::capi::call_type::new_call;
@@ -65,6 +65,14 @@ impl Executor {
             Ok(())
         } else {
             Err(refused(py, ErrorCode::Finished, "it was opened before", Some("make another one")))
+        }
+    }
+
+    /// What becomes of rows: what the call says, or what the database was opened with.
+    fn into(&self, py: Python<'_>, given: Option<&Bound<'_, PyAny>>) -> Into {
+        match (given, self.target.get().and_then(Forms::into_of)) {
+            (None, Some(into)) => Into::of(Some(into.bind(py))),
+            (given, _) => Into::of(given),
         }
     }
 
@@ -159,6 +167,12 @@ impl Executor {
     #[pyo3(signature = (*_args, **_kwargs))]
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
         Self::unopened()
+    }
+
+    /// Of the types of rows, which type checkers know.
+    #[classmethod]
+    fn __class_getitem__<'py>(cls: &Bound<'py, PyType>, _types: &Bound<'py, PyAny>) -> Bound<'py, PyType> {
+        cls.clone()
     }
 
     /// Refuses to set what it does not have, with what reading it raises: otherwise a setting of another library would be
@@ -280,7 +294,7 @@ impl Executor {
         types: Option<&Bound<'py, PyAny>>,
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.make_query("query", (sql, params), Asked { timeout, types }, Into::of(into))
+        self.make_query("query", (sql, params), Asked { timeout, types }, self.into(sql.py(), into))
     }
 
     /// Runs one statement that returns rows once per row of parameters, all or nothing. Returns the rows of all its runs, as
@@ -296,7 +310,7 @@ impl Executor {
     ) -> PyResult<Bound<'py, PyAny>> {
         let empty = |written| Ok(ManyRows::new(sql.to_str()?.to_owned(), written, 0));
         let call = |target: &Target, many: ManyRows| target.query_many(&many.sql, many.rows);
-        let shape = (Shape::Rows(Into::of(into)), false);
+        let shape = (Shape::Rows(self.into(sql.py(), into)), false);
         self.make_of_many("query_many", rows, Asked { timeout, types }, shape, empty, call)
     }
 
@@ -310,7 +324,8 @@ impl Executor {
         types: Option<&Bound<'py, PyAny>>,
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.make_first("query_one", (sql, params), Asked { timeout, types }, Needed::Row, Shape::First(Into::of(into)))
+        let shape = Shape::First(self.into(sql.py(), into));
+        self.make_first("query_one", (sql, params), Asked { timeout, types }, Needed::Row, shape)
     }
 
     /// Runs one statement and returns its first row, or what `into` makes of it, or None without a row.
@@ -323,13 +338,8 @@ impl Executor {
         types: Option<&Bound<'py, PyAny>>,
         timeout: Option<Seconds>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.make_first(
-            "query_optional",
-            (sql, params),
-            Asked { timeout, types },
-            Needed::First,
-            Shape::First(Into::of(into)),
-        )
+        let shape = Shape::First(self.into(sql.py(), into));
+        self.make_first("query_optional", (sql, params), Asked { timeout, types }, Needed::First, shape)
     }
 
     /// Runs one statement and returns the first value of its first row; None for NULL. Raises `RowNotFound` without a row.
@@ -418,7 +428,7 @@ impl Executor {
         types: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<NativeBatches> {
         let target = self.target(sql.py())?;
-        let Forms { written, reading } = Forms::of_call(target, types)?;
+        let Forms { written, reading, .. } = Forms::of_call(target, types)?;
         let Statement { sql: text, params } = inside(sql.py(), || statement(sql, params, written))?;
         let batches = match timeout.map(Seconds::duration).transpose()? {
             Some(timeout) => target.timeout(timeout).batches(&text, params),

@@ -13,13 +13,16 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use crate::capi::untracked;
 use crate::given::reading::Reading;
 use crate::results::rows::Rows;
-use crate::results::rows::row::row;
+use crate::results::rows::row::{self, row};
 use crate::told::errors::refused;
 use flatwater_bridge::Slice;
 
 /// What becomes of a row.
 pub(crate) enum Into {
+    /// A row of `Rows`, which a result is as a whole.
     Row,
+    /// The same in a list.
+    EachRow,
     Tuple,
     Dict,
     /// The value of the first column.
@@ -33,7 +36,9 @@ impl Into {
     pub(crate) fn of(given: Option<&Bound<'_, PyAny>>) -> Self {
         let Some(given) = given else { return Self::Row };
         let py = given.py();
-        if given.is(py.get_type::<PyDict>()) {
+        if given.is(py.get_type::<row::Row>()) {
+            Self::EachRow
+        } else if given.is(py.get_type::<PyDict>()) {
             Self::Dict
         } else if given.is(py.get_type::<PyTuple>()) {
             Self::Tuple
@@ -60,7 +65,7 @@ impl Into {
             Ok(dict)
         };
         match self {
-            Self::Row => Ok(row(rows, index)?.into_any()),
+            Self::Row | Self::EachRow => Ok(row(rows, index)?.into_any()),
             Self::Tuple => Ok(rows.get().tuple(py, index)?.into_any()),
             Self::Dict => Ok(by_name()?.into_any()),
             Self::Value => rows.get().value(py, index, 0),

@@ -16,6 +16,7 @@ import pydantic
 import pytest
 
 import flatwater
+from flatwater import blocking
 
 
 async def rows(sql="SELECT 1 AS id, 'Ada' AS name UNION ALL SELECT 2, 'Eve'", **options):
@@ -275,3 +276,31 @@ async def test_a_column_is_no_attribute_and_the_error_says_how_it_is_read():
     with pytest.raises(AttributeError, match='no attribute "nonsense"$'):
         row.nonsense
     assert not hasattr(row, "name") and row.keys() == ("name", "keys") and copy.copy(row) == row == (1, 2)
+
+
+async def test_a_database_says_what_rows_become_and_a_call_says_otherwise(place):
+    sql = "SELECT 1 AS a, 'x' AS b"
+    async with flatwater.connect(place, into=dict, types="standard") as db:
+        assert await db.query(sql) == [{"a": 1, "b": "x"}]
+        assert await db.query_one(sql) == {"a": 1, "b": "x"} == await db.query_optional(sql)
+        assert await db.query_many("SELECT ? AS a", [(1,), (2,)]) == [{"a": 1}, {"a": 2}]
+        assert await db.query(sql, into=tuple) == [(1, "x")] and await db.query_value(sql) == 1
+        [row] = await db.query(sql, into=flatwater.Row)
+        assert isinstance(row, flatwater.Row) and row == (1, "x")
+        async with db.transaction() as tx, tx.transaction() as nested:
+            assert await nested.query_one(sql) == {"a": 1, "b": "x"}
+        statement = await db.prepare(sql)
+        assert await statement.query() == [{"a": 1, "b": "x"}]
+        # What comes in parts, and what may have rows, has rows by name and position.
+        async with db.stream(sql) as rows:
+            assert [row async for row in rows] == [(1, "x")]
+        assert (await db.run(sql)).rows == [(1, "x")] and [line async for line in db.iterdump()]
+        with pytest.raises(flatwater.ProgrammingError, match="two columns are named"):
+            await db.query("SELECT 1 AS a, 2 AS a")
+    async with flatwater.connect(place, into=lambda a, b: f"{a}{b}") as db:
+        assert await db.query(sql) == ["1x"]
+    with pytest.raises(TypeError, match='"into" must be a class'):
+        flatwater.connect(place, into="dict")
+    with blocking.connect(":memory:", into=tuple) as db:
+        rows = db.query(sql)
+        assert type(rows[0]) is tuple and rows == [(1, "x")] and list(db.iterdump())

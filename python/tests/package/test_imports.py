@@ -15,6 +15,7 @@ FIRST = {
     "_given",
     "_given.forms",
     "_given.functions",
+    "_given.row_types",
     "_handles",
     "_handles.database",
     "_handles.reads",
