@@ -11,6 +11,8 @@ const SCHEMA: &str = "CREATE TABLE a (id INTEGER PRIMARY KEY, t TEXT); CREATE IN
 fn a_sound_database_has_no_fault() {
     let place = Place::with(SCHEMA);
     let found = place.run(&["check", "app.db"]).ok();
+    // Another test may have forked this process while the database was open here, and not have begun its program yet.
+    let found: String = found.split_inclusive('\n').filter(|line| !line.starts_with("note process")).collect();
     let expected = "ok   WAL: empty\nok   integrity: every page is as it should be\n\
         ok   foreign keys: every row has its parent\n";
     assert_eq!(found, expected);
