@@ -9,7 +9,7 @@
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { inspect } from "node:util";
-import { MessageChannel, Worker } from "node:worker_threads";
+import { MessageChannel, receiveMessageOnPort, Worker } from "node:worker_threads";
 import { native } from "../native/addon.js";
 import { codeOf, FlatwaterError, misuse } from "../native/errors.js";
 import { cells } from "../native/loop.js";
@@ -71,15 +71,16 @@ function urlOf(given: unknown): string {
 
 function start(url: string, module: number): Serving {
   const { port1: told, port2: port } = new MessageChannel();
+  const execArgv = inherited();
   const worker = new Worker(join(__dirname, "worker.js"), {
     workerData: { url, port },
     transferList: [port],
-    execArgv: inherited(),
+    ...(execArgv === undefined ? {} : { execArgv }),
     name: "functions",
   });
   const served: Serving = { worker, module, ready: Promise.resolve(), isReady: false };
   served.ready = new Promise<void>((resolve, reject) => {
-    told.once("message", (failed: Uint8Array | undefined) => {
+    const hear = (failed: Uint8Array | undefined) => {
       told.close();
       if (failed !== undefined) {
         void worker.terminate();
@@ -88,7 +89,8 @@ function start(url: string, module: number): Serving {
       served.isReady = true;
       worker.unref();
       resolve();
-    });
+    };
+    told.once("message", hear);
     worker.on("error", (error: unknown) => {
       reject(notLoaded(url, error));
       if (served.isReady) {
@@ -96,6 +98,11 @@ function start(url: string, module: number): Serving {
       }
     });
     worker.once("exit", () => {
+      // What it has told may be heard after its end.
+      const last = receiveMessageOnPort(told) as { message: Uint8Array | undefined } | undefined;
+      if (last !== undefined) {
+        hear(last.message);
+      }
       told.close();
       reject(notLoaded(url, new Error("its worker thread has ended")));
       if (serving.get(url)?.worker === worker) {
@@ -107,11 +114,17 @@ function start(url: string, module: number): Serving {
   return served;
 }
 
-/** The options of this process that a worker may have: those of a text that is given on the command line are not among them. */
-function inherited(): string[] {
+/**
+ * The options of this process but those of a text that is given on the command line, of which a worker would run it too. Undefined if there
+ * are none of these: then Node passes on what a worker may have.
+ */
+function inherited(): string[] | undefined {
   const of = process.execArgv;
   const isText = (option: string) => ["-e", "-p", "-pe", "--eval", "--print"].includes(option);
-  return of.filter((option, at) => !isText(option) && !isText(of[at - 1] ?? "") && !option.startsWith("--input-type"));
+  const others = of.filter(
+    (option, at) => !isText(option) && !isText(of[at - 1] ?? "") && !option.startsWith("--input-type"),
+  );
+  return others.length === of.length ? undefined : others;
 }
 
 function notLoaded(url: string, cause: unknown): FlatwaterError {

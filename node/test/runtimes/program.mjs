@@ -5,7 +5,9 @@ import { FlatwaterError, open } from "../../dist/index.mjs";
 
 const numbers = (count) => `WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c ${count})`;
 
-const db = await open(join(process.argv[2], "test.db"));
+let called = 0;
+const functionsOnLoop = (define) => define.function("counted", (value) => ++called && value);
+const db = await open(join(process.argv[2], "test.db"), { functionsOnLoop });
 await db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, a)");
 assert.deepEqual(await db.execute("INSERT INTO t (a) VALUES (?)", ["x"]), { changes: 1, lastInsertRowid: 1 });
 const rows = Array.from({ length: 20_000 }, (_, at) => [at]);
@@ -39,5 +41,7 @@ assert.deepEqual(values, Array.from(values.keys()));
 let sum = 0;
 for await (const { x } of db.stream(`${numbers("LIMIT 1000")} SELECT x FROM c`)) sum += x;
 assert.equal(sum, 500_500);
+assert.equal(await db.queryValue(`${numbers("LIMIT 100")} SELECT sum(counted(x)) FROM c`), 5050);
+assert.equal(called, 100);
 assert.equal(new TextDecoder().decode(await db.queryJson("SELECT 1 AS a")), '[{"a":1}]');
 // The end of the process closes the database, and an open one does not keep it alive.
