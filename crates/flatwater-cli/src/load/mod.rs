@@ -58,7 +58,11 @@ pub(crate) fn import(db: &Database, from: impl Read + Send + 'static, input: &In
         Form::Jsonl => Box::new(jsonl::Jsonl::new(from)),
     };
     let mut first = Chunk::default();
-    source.fill(&mut first).map_err(|error| error.in_file(&input.name))?;
+    let mut read = source.fill(&mut first);
+    if target.atomic || first.is_empty() {
+        read.map_err(|error| error.in_file(&input.name))?;
+        read = Ok(());
+    }
     if source.columns().is_empty() && first.is_empty() {
         return Ok(0);
     }
@@ -68,24 +72,22 @@ pub(crate) fn import(db: &Database, from: impl Read + Send + 'static, input: &In
     std::thread::scope(|scope| {
         let inserted = scope.spawn(move || insert.all(&chunks));
         let mut chunk = first;
-        let mut read = Ok(());
         while !chunk.is_empty() {
-            if send.send(chunk).is_err() {
+            if send.send(chunk).is_err() || read.is_err() {
                 break;
             }
             chunk = Chunk::default();
             read = source.fill(&mut chunk);
-            if read.is_err() {
-                break;
+            // The rows before the line that cannot be read stay, or the end of the rows undoes all.
+            if read.is_err() && target.atomic {
+                chunk = Chunk::broken();
             }
-        }
-        // What cannot be read ends an atomic import before its end is taken for the end of the rows.
-        if read.is_err() && target.atomic {
-            let _ = send.send(Chunk::broken());
         }
         drop(send);
         let inserted = inserted.join().expect("the inserting thread does not panic");
         match (read, inserted) {
+            // A row that was refused stands before the line.
+            (Err(_), Err(failed)) if !target.atomic => Err(failed.in_file(&input.name)),
             (Err(error), inserted) => {
                 let rows = inserted.as_ref().map_or(0, |rows| *rows);
                 Err(error.in_file(&format!("{} ({rows} rows are in the table)", input.name)))

@@ -66,12 +66,22 @@ fn a_row_that_is_refused_is_named_by_its_line() {
 }
 
 #[test]
-fn a_line_that_cannot_be_read_undoes_an_atomic_import() {
+fn a_line_that_cannot_be_read_ends_an_import() {
     let place = Place::with("CREATE TABLE t (a, b)");
     place.write("t.csv", format!("a,b\n{}3\n", "1,2\n".repeat(5000)));
     let error = place.run(&["import", "app.db", "t.csv", "t", "--atomic"]).failed(1);
     assert!(error.contains("line 5002") && error.contains("has 1 fields"), "{error}");
     assert_eq!(rows(&place, "SELECT count(*) FROM t"), "0\n");
+    let error = place.run(&["import", "app.db", "t.csv", "t"]).failed(1);
+    assert!(error.contains("(5000 rows are in the table)"), "{error}");
+    assert_eq!(rows(&place, "SELECT count(*) FROM t"), "5000\n");
+    place.write("short.csv", "a,b\n1,2\n3\n");
+    let error = place.run(&["import", "app.db", "short.csv", "new", "--create"]).failed(1);
+    assert!(error.contains("(1 rows are in the table), line 3"), "{error}");
+    place.write("both.csv", "a,b\n1,2\n1,2\n3\n");
+    rows(&place, "CREATE UNIQUE INDEX by_a ON new (a)");
+    let error = place.run(&["import", "app.db", "both.csv", "new"]).failed(1);
+    assert!(error.contains("line 2: UNIQUE constraint failed: new.a"), "{error}");
     place.run(&["import", "app.db", "t.csv", "u"]).failed(2);
     place.write("twice.csv", "a,A\n1,2\n");
     let error = place.run(&["import", "app.db", "twice.csv", "t"]).failed(2);
