@@ -12,7 +12,7 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const [, , from, to = join(root, "dist"), ...given] = process.argv;
 const [libraries, dist] = [resolve(from), resolve(to)];
 // Away from here, the libraries that an entry is for are not found.
-const entries = given.length > 0 ? given : ["index", "kysely", "prisma"];
+const entries = given.length > 0 ? given : ["index", "kysely", "prisma", "opentelemetry", "prometheus"];
 const twice = given.length > 0 ? [] : ["drizzle", "drizzle-v1"];
 
 const library = ["libflatwater_node.so", "libflatwater_node.dylib", "flatwater_node.dll"]

@@ -249,6 +249,9 @@ class StatementEvent:
     def error(self) -> str | None:
         """The `kind` of the error, or None. A call that was cancelled has "cancelled"."""
     @property
+    def error_code(self) -> str | None:
+        """SQLite's name of the error, such as "SQLITE_BUSY", or its `code`, such as "returns_rows"; or None."""
+    @property
     def is_slow(self) -> bool:
         """True if it took at least `slow_statement`."""
 

@@ -14,7 +14,9 @@ use std::future::{Future, IntoFuture};
 use std::time::Duration;
 
 use axum::Router;
-use axum::response::Html;
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{Html, IntoResponse};
 use axum::routing::get;
 use flatwater::{Database, Options};
 use tokio::net::TcpListener;
@@ -57,7 +59,14 @@ pub fn router(app: App) -> Router {
         .route("/tasks/{id}", get(tasks::read).patch(tasks::change).delete(tasks::delete))
         .route("/tasks.csv", get(export::csv))
         .route("/events", get(events::subscribe))
+        .route("/metrics", get(metrics))
         .with_state(app)
+}
+
+/// Answers what Prometheus asks for.
+async fn metrics(State(app): State<App>) -> impl IntoResponse {
+    let text = flatwater_telemetry::prometheus_text([("tasks", &app.db)]);
+    ([(CONTENT_TYPE, "text/plain; version=0.0.4")], text)
 }
 
 /// Serves requests until `stop`. Then no new ones are accepted, those in progress are finished, and the database is

@@ -60,6 +60,14 @@ async fn tasks_are_created_changed_found_page_by_page_and_deleted() {
 }
 
 #[tokio::test]
+async fn prometheus_is_told_the_figures() {
+    let db = TestDatabase::on_file(schema).await.unwrap();
+    let service = router(App::new(&db));
+    let text = get(&service, "/metrics").await;
+    assert!(text.contains("\nflatwater_wal_backlog{database=\"tasks\"} 0\n"), "{text}");
+}
+
+#[tokio::test]
 async fn an_error_is_a_status_and_shows_no_sql() {
     let db = TestDatabase::on_file(schema).await.unwrap();
     let service = router(App::new(&db));

@@ -60,6 +60,9 @@ const BACKUP_TOLD = 20;
 /** An open database. Calls run side by side; nothing blocks the event loop. */
 export class Database extends Session {
   /** @internal */
+  isClosed = false;
+
+  /** @internal */
   constructor(
     handle: number,
     readAs: ReadAs,
@@ -274,6 +277,7 @@ export class Database extends Session {
 
   /** Finishes the calls that were made, and closes the database. It may be called more than once. */
   async close(): Promise<void> {
+    this.isClosed = true;
     await settle(native.close(this.handle, place()), nothing);
     debug("closed %s", this.path);
   }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use flatwater::bindings::Hear;
 use flatwater::events::{self, ExecutedOn};
+use flatwater::{Error, ErrorCode};
 use pyo3::prelude::*;
 
 /// One call that has ended.
@@ -26,6 +27,7 @@ pub(crate) struct StatementEvent {
     rows: Option<u64>,
     changes: Option<u64>,
     error: Option<&'static str>,
+    error_code: Option<&'static str>,
     is_slow: bool,
 }
 
@@ -51,6 +53,11 @@ pub(crate) fn listener(tell: Py<PyAny>) -> Hear {
     })
 }
 
+/// Returns SQLite's name of the error, or its code.
+fn code_of(error: &Error) -> Option<&'static str> {
+    error.sqlite_name().or_else(|| error.code().map(ErrorCode::name))
+}
+
 fn of(event: &events::StatementEvent<'_>) -> StatementEvent {
     StatementEvent {
         path: event.path.to_owned(),
@@ -65,6 +72,7 @@ fn of(event: &events::StatementEvent<'_>) -> StatementEvent {
         rows: event.rows,
         changes: event.changes,
         error: event.error.map(|error| error.kind().name()),
+        error_code: event.error.and_then(code_of),
         is_slow: event.is_slow,
     }
 }

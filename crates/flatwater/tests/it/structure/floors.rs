@@ -262,6 +262,7 @@ fn files_import_from_each_other_in_no_circle() {
         "flatwater-remote",
         "flatwater-move",
         "flatwater-cli",
+        "flatwater-telemetry",
         "../python",
         "../node",
         "../demo",
