@@ -128,28 +128,37 @@ both("a schema may use a function if it is deterministic, and not `directOnly`",
   assert.equal(await db.queryValue("SELECT direct()"), 1);
 });
 
-both("functions are there when migrations run, in transactions, snapshots and streams", async (t, given) => {
-  const migrations = [["1", "CREATE TABLE t (a, d AS (double(a)) STORED); INSERT INTO t VALUES (1), (2)"]];
-  const db = await database(t, { ...given, migrations });
-  assert.deepEqual(await db.queryValues("SELECT d FROM t"), [2, 4]);
-  await db.transaction(async (tx) => {
-    await tx.execute("INSERT INTO t VALUES (?)", [3]);
-    assert.equal(await tx.queryValue("SELECT max(double(d)) FROM t"), 12);
-  });
-  const snapshot = await db.snapshot();
-  assert.equal(await snapshot.queryValue("SELECT sum_of(d) FROM t"), 12);
-  snapshot.close();
-  const all = [];
-  for await (const { d } of db.stream("SELECT double(a) AS d FROM t")) {
-    all.push(d);
-  }
-  assert.deepEqual(all, [2, 4, 6]);
-  const live = db.live("SELECT sum_of(double(a)) AS s FROM t");
-  assert.deepEqual((await live.next()).value, [{ s: 12 }]);
-  await db.execute("INSERT INTO t VALUES (10)");
-  assert.deepEqual((await live.next()).value, [{ s: 32 }]);
-  await live.return();
-});
+both(
+  "functions are there when migrations run, in transactions, snapshots, streams and connections of one's own",
+  async (t, given) => {
+    const migrations = [["1", "CREATE TABLE t (a, d AS (double(a)) STORED); INSERT INTO t VALUES (1), (2)"]];
+    const db = await database(t, { ...given, migrations });
+    assert.deepEqual(await db.queryValues("SELECT d FROM t"), [2, 4]);
+    await db.transaction(async (tx) => {
+      await tx.execute("INSERT INTO t VALUES (?)", [3]);
+      assert.equal(await tx.queryValue("SELECT max(double(d)) FROM t"), 12);
+    });
+    const snapshot = await db.snapshot();
+    assert.equal(await snapshot.queryValue("SELECT sum_of(d) FROM t"), 12);
+    snapshot.close();
+    const own = db.connection();
+    for (let round = 0; round < 20; round++) {
+      assert.equal(await own.queryValue("SELECT max(double(d)) FROM t"), 12);
+      assert.equal((await own.execute("UPDATE t SET a = a WHERE double(a) = ?", [2])).changes, 1);
+    }
+    await own.close();
+    const all = [];
+    for await (const { d } of db.stream("SELECT double(a) AS d FROM t")) {
+      all.push(d);
+    }
+    assert.deepEqual(all, [2, 4, 6]);
+    const live = db.live("SELECT sum_of(double(a)) AS s FROM t");
+    assert.deepEqual((await live.next()).value, [{ s: 12 }]);
+    await db.execute("INSERT INTO t VALUES (10)");
+    assert.deepEqual((await live.next()).value, [{ s: 32 }]);
+    await live.return();
+  },
+);
 
 both("no statement that may call a function runs on the thread of the loop", async (t, given) => {
   const db = await database(t, given);
