@@ -41,7 +41,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Returns the report.
 pub(crate) async fn act(path: &Path, progress: &Progress) -> Result<String> {
-    let db = Options::new(path).tuning(|t| t.live_poll(LOOK)).open().await?;
+    let db = Options::new(path).open().await?;
     db.execute(TABLE, ()).await?;
     db.execute(FIRST, ()).await?;
     let mut shown = db.live(SHOWN, ());

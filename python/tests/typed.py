@@ -118,7 +118,7 @@ async def awaited() -> None:
     points = blocking.connect("app.db", into=User)
     assert_type(points.query("SELECT 1 AS x"), list[User])
     assert_type(points.prepare("SELECT 1 AS x").query_one(), User)
-    tuning: flatwater.Tuning = {"live_poll": datetime.timedelta(seconds=1), "leases": False}
+    tuning: flatwater.Tuning = {"snapshot_age": datetime.timedelta(seconds=1), "inline": False}
     await flatwater.connect("app.db", tuning=tuning)
     await flatwater.connect("app.db", busy_timeuot=1)  # type: ignore[call-overload] # pyright: ignore[reportCallIssue]
     await flatwater.connect("app.db", queue=100)  # type: ignore[call-overload] # pyright: ignore[reportCallIssue]

@@ -111,8 +111,6 @@ pub const TUNING: &[(&str, Set)] = &[
         true => Ok(options.tuning(|t| t.inline(Inline::default()))),
         false => Ok(options.tuning(|t| t.inline(Inline::Never))),
     }),
-    ("leases", |options, given| switch(&given).map(|value| options.tuning(|t| t.leases(value)))),
-    ("live_poll", |options, given| seconds(&given).map(|value| options.tuning(|t| t.live_poll(value)))),
     ("memory_limit", |options, given| count(&given).map(|value| options.tuning(|t| t.memory_limit(value)))),
     ("mmap_bytes", |options, given| count(&given).map(|value| options.tuning(|t| t.mmap_bytes(value)))),
     ("page_size", |options, given| {
@@ -123,7 +121,6 @@ pub const TUNING: &[(&str, Set)] = &[
     ("reader_cache_bytes", |options, given| count(&given).map(|value| options.tuning(|t| t.reader_cache_bytes(value)))),
     ("result_limit", |options, given| count(&given).map(|value| options.tuning(|t| t.result_limit(value)))),
     ("snapshot_age", |options, given| seconds(&given).map(|value| options.tuning(|t| t.snapshot_age(value)))),
-    ("spill_bytes", |options, given| count(&given).map(|value| options.tuning(|t| t.spill_bytes(value)))),
     ("statement_cache", |options, given| count(&given).map(|value| options.tuning(|t| t.statement_cache(value)))),
     ("step_limit", |options, given| {
         count(&given).map(|steps| options.tuning(|t| t.step_limit(u32::try_from(steps).unwrap_or(u32::MAX))))
@@ -154,7 +151,6 @@ pub const DURATIONS: &[&str] = &[
     "close_wait",
     "timeout",
     "transaction_idle",
-    "live_poll",
     "optimize_every",
     "read_limit",
     "slow_statement",

@@ -85,7 +85,10 @@ const KNOWN: &[(Kind, &str)] = &[
     ),
     (Answered(hint!["set it in the options: " BusyTimeout]), "busy_timeout"),
     (Value(hint!["set it in the options: " WriterCacheBytes " and " ReaderCacheBytes]), "cache_size"),
-    (Value(hint!["set it in the options: " SpillBytes]), "cache_spill"),
+    (
+        Value(hint!["Flatwater writes pages of a transaction to the WAL when it has changed 64 MiB of them"]),
+        "cache_spill",
+    ),
     (Value(ON_OPEN), "data_store_directory default_cache_size legacy_file_format temp_store_directory"),
     (
         Switch(hint!["use it inside of a transaction, or declare the foreign key DEFERRABLE INITIALLY DEFERRED"]),

@@ -26,6 +26,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use flatwater::bindings::Internals as _;
 use flatwater::calls::TimeoutEffect;
 use flatwater::options::{Checkpoint, Inline, InlineLimits};
 use flatwater::rusqlite::{self, ffi};

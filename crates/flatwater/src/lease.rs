@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn the_timers_thread_ends_no_lease_on_a_network_file_system() {
-        let options = Options::new("a.db").tuning(|t| t.leases(true));
+        let options = Options::new("a.db");
         assert!(are_possible(&options, "wal"));
         assert!(!are_possible(&options.tuning(|t| t.allow_network_filesystem(true)), "wal"));
     }

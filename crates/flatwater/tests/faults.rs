@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use flatwater::bindings::Internals as _;
 use flatwater::calls::TimeoutEffect;
 use flatwater::options::{Durability, Inline, InlineLimits};
 use flatwater::values::ExecuteResult;

@@ -94,10 +94,6 @@ export interface Tuning {
   assumeImmutable?: boolean;
   /** Runs statements that are known to be short in the call itself. Default true. */
   inline?: boolean;
-  /** Keeps a snapshot open for the next read while nothing is committed. Default true. */
-  leases?: boolean;
-  /** How often commits of programs that do not use Flatwater are looked for while there is a live query. Default 20. */
-  livePoll?: number;
   /**
    * A statement ends if SQLite takes more than so many bytes of memory for it, and with it a transaction or a snapshot.
    * Default: no limit; 128 MiB for a file that is `untrusted`.
@@ -124,8 +120,6 @@ export interface Tuning {
   allowSecondSqlite?: boolean;
   /** How long a snapshot may be open. Default 300,000. */
   snapshotAge?: number;
-  /** How much of a transaction's changes stays in memory. Default 64 MiB. */
-  spillBytes?: number;
   /** How many compiled statements each connection keeps. Default 128. */
   statementCache?: number;
   /**

@@ -127,7 +127,10 @@ export interface WalStats {
   readonly oldestRead: number | null;
 }
 
-/** Snapshots that a connection kept from one read, or short write, for the next. Zero with `tuning: { leases: false }`. */
+/**
+ * Snapshots that a connection kept from one read, or short write, for the next. There are none with attached files, with an external
+ * checkpointer, or in a journal mode other than WAL.
+ */
 export interface LeaseStats {
   /** Leases taken. */
   readonly taken: number;

@@ -94,11 +94,6 @@ class Tuning(TypedDict, total=False):
     """Asserts that no process changes the file. Default off."""
     inline: bool
     """Runs statements that are known to be short in the await itself. Default on."""
-    leases: bool
-    """Keeps a snapshot open for the next read while nothing is committed. Default on."""
-    live_poll: Seconds
-    """How often commits of programs that do not use Flatwater are looked for while there is a live query. Default 20
-    ms."""
     memory_limit: int
     """A statement ends if SQLite takes more than so many bytes of memory for it, and with it a transaction or a
     snapshot. Default: no limit; 128 MiB for a file that is `untrusted`."""
@@ -122,8 +117,6 @@ class Tuning(TypedDict, total=False):
     closes it, acknowledged writes can be lost. Default False."""
     snapshot_age: Seconds
     """How long a snapshot may be open. Default 300 s."""
-    spill_bytes: int
-    """How much of a transaction's changes stays in memory. Default 64 MiB."""
     statement_cache: int
     """How many compiled statements each connection keeps. Default 128."""
     step_limit: int

@@ -112,8 +112,8 @@ class WalStats(TypedDict):
 
 
 class LeaseStats(TypedDict):
-    """Snapshots that a connection kept from one read, or short write, for the next. All zero with
-    `tuning={"leases": False}`."""
+    """Snapshots that a connection kept from one read, or short write, for the next. There are none with attached files,
+    with an external checkpointer, or in a journal mode other than WAL."""
 
     taken: int
     """Leases taken."""

@@ -311,7 +311,7 @@ async def test_options_are_checked(file):
 
 
 async def test_what_few_programs_set_is_in_tuning(file):
-    tuning = {"statement_cache": 7, "group": False, "live_poll": datetime.timedelta(seconds=1)}
+    tuning = {"statement_cache": 7, "group": False, "snapshot_age": datetime.timedelta(seconds=1)}
     async with flatwater.connect(file, journal="keep", tuning=tuning) as db:
         assert db.stats()["journal"] == "delete"
     with blocking.connect(file, journal="wal", tuning={"queue": None}) as db:

@@ -143,7 +143,6 @@ names! {
     ResultLimit = "`Tuning::result_limit`",
     AllowSecondSqlite = "`Tuning::allow_second_sqlite`",
     SnapshotAge = "`Tuning::snapshot_age`",
-    SpillBytes = "`Tuning::spill_bytes`",
     StepLimit = "`Tuning::step_limit`",
     StreamIdle = "`Tuning::stream_idle`",
     TempStore = "`Tuning::temp_store`",

@@ -8,6 +8,7 @@
 mod asked;
 mod front_call;
 pub mod functions;
+mod internals;
 pub mod server;
 mod server_transaction;
 mod values;
@@ -21,6 +22,7 @@ use std::time::Duration;
 use flatwater_sqlite::CheckpointMode;
 pub use flatwater_sqlite::is_forked;
 pub use front_call::{FrontCall, Held, Output, Polled, Unbegun, line_of, poll_batch, poll_live, turn_is_due};
+pub use internals::Internals;
 pub use values::{
     BatchStatements, ChangedRows, Schema, add_row, add_values, cell, cells, changed_rows, is_of_write, json_of,
     number_from, position, rows_added, rows_of, rows_of_next, shared_rows, statements, statements_added, take_row,

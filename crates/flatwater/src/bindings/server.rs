@@ -47,7 +47,7 @@ use flatwater_sql::{change_functions, text};
 /// Returns a session whose calls go to this server. `path` is its name in events. While it has live queries, the server is told to look
 /// for commits every `live_poll`.
 pub fn session(server: Arc<dyn Server>, path: &str, live_poll: Duration) -> Session {
-    session_of(Handle::to_server(server, Options::new(path).tuning(|tuning| tuning.live_poll(live_poll))))
+    session_of(Handle::to_server(server, Options { live_poll, ..Options::new(path) }))
 }
 
 /// Starts a thread. No thread of the process forks while it starts or ends.

@@ -106,7 +106,6 @@ impl Options {
             ),
             (self.stream_idle.is_zero(), "`stream_idle` must be longer than zero"),
             (self.snapshot_age.is_zero(), "`snapshot_age` must be longer than zero"),
-            (self.live_poll.is_zero(), "`live_poll` must be longer than zero"),
             (self.optimize_every.is_some_and(|every| every.is_zero()), "`optimize_every` must be longer than zero"),
         ])?;
         self.check_work()

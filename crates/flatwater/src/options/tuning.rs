@@ -11,7 +11,7 @@ use super::{Inline, Options};
 /// The second tier of [`Options`]: settings that most programs leave as they are. Set by [`Options::tuning`].
 #[derive(Debug)]
 #[must_use]
-pub struct Tuning(pub(super) Options);
+pub struct Tuning(pub(crate) Options);
 
 impl Options {
     /// Sets options of the second tier: see [`Tuning`].
@@ -67,10 +67,6 @@ setters! {
     /// Sets the size of each reader's page cache in bytes. Default 4 MiB.
     reader_cache_bytes: usize;
 
-    /// Sets how much of a transaction's changed pages the writer keeps in memory. A transaction that changes more writes
-    /// the rest to the WAL before it commits (<https://sqlite.org/pragma.html#pragma_cache_spill>). Default 64 MiB.
-    spill_bytes: usize;
-
     /// Sets where large sorts and other temporary data are kept. Default [`TempStore::Auto`].
     temp_store: TempStore;
 
@@ -111,22 +107,10 @@ setters! {
     /// [`ErrorKind::Expired`](crate::ErrorKind::Expired) and its reader is given back. Default 30 s.
     stream_idle: Duration;
 
-    /// Sets how often Flatwater checks for commits of programs that do not use Flatwater, while a live query exists.
-    /// Default 20 ms. A check takes less than a microsecond. Commits of this process, and of others that use Flatwater
-    /// and take turns ([`fairness`](Self::fairness)), are reported at once.
-    live_poll: Duration;
-
     /// Sets how long a [snapshot](crate::Database::snapshot) may be open before it ends with
     /// [`ErrorKind::Expired`](crate::ErrorKind::Expired), because it blocks a restart of the WAL.
     /// Default 5 minutes.
     snapshot_age: Duration;
-
-    /// Lets a reader keep its read transaction open for the next read, for milliseconds, while there is no commit. The
-    /// next read then needs no lock. In the same way the writer keeps its read transaction open for the next short
-    /// write; each write is still committed when it ends. Results are the same either way. There are no leases with
-    /// attached files, with an external checkpointer ([`Checkpoint::External`](crate::options::Checkpoint::External), or
-    /// Litestream), or in a journal mode other than WAL. Default on.
-    leases: bool;
 
     /// Ends a read that has been running for longer than this *and* prevents the WAL from restarting
     /// (<https://sqlite.org/wal.html#avoiding_excessively_large_wal_files>). The read fails with

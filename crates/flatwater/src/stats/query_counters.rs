@@ -119,7 +119,7 @@ counters! {
     pub(crate) struct LeaseRecorder {}
 
     /// Leases: snapshots that a reader kept from one read for the next, or the writer from one short write for the next.
-    /// All zero without leases, see [`Tuning::leases`](crate::options::Tuning::leases).
+    /// There are none with attached files, with an external checkpointer, or in a journal mode other than WAL.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     #[non_exhaustive]
     pub struct LeaseStats {

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
+use flatwater::bindings::Internals as _;
 use flatwater::live::{Change, LiveRows, RowChanges};
 use flatwater::options::{Checkpoint, Inline, Key};
 use flatwater::rusqlite::types::{ToSqlOutput, ValueRef};

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use flatwater::bindings::Internals as _;
 use flatwater::options::Inline;
 use flatwater::{Database, Options};
 use futures_util::future::try_join_all;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use flatwater::bindings::Internals as _;
 use flatwater::options::{Checkpoint, CheckpointLimits, Durability, Inline};
 use flatwater::{Database, Error, ErrorKind, Options};
 use rand::rngs::StdRng;

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use flatwater::bindings::Internals as _;
 use flatwater::options::{Checkpoint, CheckpointLimits, Durability, Fairness, Inline};
 use flatwater::{Database, Error, ErrorKind, Options};
 use futures_util::future::try_join_all;

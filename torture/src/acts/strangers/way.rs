@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use flatwater::Options;
+use flatwater::bindings::Internals as _;
 use flatwater::options::{Checkpoint, Durability, Inline, Journal};
 use rand::RngExt;
 use rand::rngs::StdRng;

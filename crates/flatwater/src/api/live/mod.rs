@@ -134,9 +134,8 @@ impl Database {
     /// # Ok(()) }
     /// ```
     ///
-    /// While a live query exists, Flatwater checks for commits of other processes every
-    /// [`Tuning::live_poll`](crate::options::Tuning::live_poll). The order of rows without ORDER BY is SQLite's choice,
-    /// and may differ from one result to the next.
+    /// While a live query exists, Flatwater checks every 20 ms for commits of programs that do not use it. The order of
+    /// rows without ORDER BY is SQLite's choice, and may differ from one result to the next.
     pub fn live(&self, sql: impl Statement, params: impl IntoParams) -> Live {
         live_of(&self.session, sql, params)
     }

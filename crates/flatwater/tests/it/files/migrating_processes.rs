@@ -6,6 +6,7 @@ use std::fs::File;
 use std::process::{Child, Stdio};
 
 use flatwater::Options;
+use flatwater::bindings::Internals as _;
 
 use crate::support::{TestFile, as_child, integer, wait_until};
 

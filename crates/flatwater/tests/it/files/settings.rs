@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
+use flatwater::bindings::Internals as _;
 use flatwater::options::{Durability, Inline, TempStore};
 use flatwater::rusqlite::OptionalExtension;
 use flatwater::{Database, Error, ErrorKind, Options, Value, params};

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use flatwater::Options;
+use flatwater::bindings::Internals as _;
 
 use super::writers::{SOME, Writers, is_file};
 use crate::support::{integer, run, wait_until};

@@ -7,6 +7,7 @@ use std::process::{Child, ChildStdin, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use flatwater::bindings::Internals as _;
 use flatwater::options::{Checkpoint, CheckpointLimits};
 use flatwater::stats::LeaseStats;
 use flatwater::{Database, Error, ErrorKind, Options};

@@ -88,7 +88,7 @@ const CONNECTION_STATE: &[(&str, &str, &str)] = &[
     ("PRAGMA recursive_triggers = 1", "recursive_triggers", "options"),
     ("PRAGMA writable_schema = 1", "writable_schema", "options"),
     ("PRAGMA temp_store = FILE", "temp_store", "Tuning::temp_store"),
-    ("PRAGMA cache_spill = OFF", "cache_spill", "Tuning::spill_bytes"),
+    ("PRAGMA cache_spill = OFF", "cache_spill", "64 MiB"),
 ];
 
 /// Returns the PRAGMA's value, if it has one, in a write closure and in a read closure.

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use flatwater::bindings::Internals as _;
 use flatwater::calls::CheckpointMode;
 use flatwater::options::{Checkpoint, CheckpointLimits};
 use flatwater::{Database, Error, Options, rusqlite};
