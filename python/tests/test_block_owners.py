@@ -22,7 +22,7 @@ WAITS = "inside its own transaction"
 
 @pytest.fixture
 def db(place: str) -> Iterator[blocking.Database]:
-    with blocking.connect(place, transaction_idle=3600) as db:
+    with blocking.connect(place, tuning={"transaction_idle": 3600}) as db:
         db.execute("CREATE TABLE t (a)")
         yield db
 
@@ -88,7 +88,7 @@ def test_a_block_that_is_dropped_ends_and_belongs_to_no_thread(db, threads):
 
 
 def test_the_transaction_that_the_idle_limit_or_a_failure_has_ended_belongs_to_no_thread(place):
-    with blocking.connect(place, transaction_idle=0.05) as db:
+    with blocking.connect(place, tuning={"transaction_idle": 0.05}) as db:
         db.executescript("CREATE TABLE t (a); CREATE TABLE one (a UNIQUE)")
         with db.transaction() as tx:
             while tx.in_transaction:

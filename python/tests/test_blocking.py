@@ -161,7 +161,7 @@ def test_a_signal_ends_a_write_that_runs_and_nothing_of_it_is_kept(file):
 
 
 def test_a_signal_ends_the_wait_for_a_close(file):
-    db = blocking.connect(file, close_wait=SECONDS)
+    db = blocking.connect(file, tuning={"close_wait": SECONDS})
     held = threading.Event()
     ends = threading.Event()
 

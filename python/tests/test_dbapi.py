@@ -268,7 +268,7 @@ def test_a_name_in_double_quotes_that_is_no_column_is_a_text(module, place):
 
 
 def test_a_program_may_turn_texts_in_double_quotes_off(place):
-    with closing(dbapi.connect(place, double_quoted_strings=False)) as db:
+    with closing(dbapi.connect(place, tuning={"double_quoted_strings": False})) as db:
         with pytest.raises(dbapi.OperationalError, match='no such column: "gone"'):
             db.execute('SELECT "gone"')
 

@@ -172,7 +172,7 @@ def test_a_statement_by_itself_whose_commit_fails_leaves_nothing(module, file, o
 
 
 def test_the_idle_limit_ends_a_transaction_whose_commit_has_failed(file):
-    with closing(dbapi.connect(file, foreign_keys=True, transaction_idle=0.05)) as db:
+    with closing(dbapi.connect(file, foreign_keys=True, tuning={"transaction_idle": 0.05})) as db:
         db.executescript(KEYS)
         db.execute("INSERT INTO c VALUES (7)")
         with pytest.raises(dbapi.IntegrityError):

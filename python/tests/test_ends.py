@@ -33,7 +33,7 @@ EVERYTHING = """
 
     async def begin():
         global db
-        db = await flatwater.connect(file, close_wait=0.01, readers=2, transaction_idle=0.5)
+        db = await flatwater.connect(file, readers=2, tuning={"close_wait": 0.01, "transaction_idle": 0.5})
         await db.execute("CREATE TABLE IF NOT EXISTS t (a)")
         await db.execute("INSERT INTO t VALUES (1)")
         snapshot = db.snapshot()
@@ -68,13 +68,13 @@ EVERYTHING = """
 
     def wait_for_ever():
         try:
-            with blocking.connect(file, close_wait=0.01, readers=2, transaction_idle=0.5) as other:
+            with blocking.connect(file, readers=2, tuning={"close_wait": 0.01, "transaction_idle": 0.5}) as other:
                 other.query_value(ENDLESS)
         except flatwater.Error as error:
             assert "closed" in str(error)
 
     def read_on():
-        other = blocking.connect(file, close_wait=0.01, readers=2, transaction_idle=0.5)
+        other = blocking.connect(file, readers=2, tuning={"close_wait": 0.01, "transaction_idle": 0.5})
         try:
             while True:
                 other.query("SELECT a FROM t")
@@ -170,7 +170,7 @@ ENDINGS = {
     "a thread ends after the main one": """
         def thread():
             threading.main_thread().join()
-            with blocking.connect(file, close_wait=0.01, readers=2, transaction_idle=0.5) as other:
+            with blocking.connect(file, readers=2, tuning={"close_wait": 0.01, "transaction_idle": 0.5}) as other:
                 assert other.query_value("SELECT min(a) FROM t") == 1
         asyncio.run(begin())
         threading.Thread(target=thread).start()

@@ -308,7 +308,7 @@ def test_a_program_ends_while_functions_run(file, ending):
             def __init__(self): self.sum = 0
             def step(self, value): self.sum += slow(value)
             def finalize(self): return self.sum
-        db = blocking.connect(sys.argv[1], close_wait=0.05)
+        db = blocking.connect(sys.argv[1], tuning={{"close_wait": 0.05}})
         db.execute("CREATE TABLE t (a)")
         ENDLESS = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT slow(n + 1) FROM c) SELECT total_of(n) FROM c"
         db.create_function("slow", 1, slow)
@@ -339,7 +339,7 @@ def test_a_program_ends_though_a_function_does_not_return(file, waits):
     program = f"""
         import sys, threading, flatwater
         from flatwater import blocking
-        db = blocking.connect(sys.argv[1], close_wait=0.05)
+        db = blocking.connect(sys.argv[1], tuning={{"close_wait": 0.05}})
         inside = threading.Event()
         def forever():
             inside.set()

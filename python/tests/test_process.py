@@ -52,11 +52,11 @@ def test_a_program_ends_whatever_is_under_way(file, ending):
         import asyncio, sys, threading, time, flatwater
         endless = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c"
         async def other():
-            db = await flatwater.connect(sys.argv[1], close_wait=0.01)
+            db = await flatwater.connect(sys.argv[1], tuning={{"close_wait": 0.01}})
             await db.query_value(endless)
         async def main():
             global db, tx
-            db = await flatwater.connect(sys.argv[1], close_wait=0.01)
+            db = await flatwater.connect(sys.argv[1], tuning={{"close_wait": 0.01}})
             await db.execute("CREATE TABLE IF NOT EXISTS t (a)")
             task = asyncio.create_task(db.query_value(endless))
             tx = db.transaction()

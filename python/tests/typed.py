@@ -107,7 +107,7 @@ async def awaited() -> None:
         db.add_statement_listener(lambda query: print(query.sql, query.total))
         db.add_statement_listener(lambda: None)  # type: ignore[arg-type, misc] # pyright: ignore[reportArgumentType]
         db.fetchall()  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
-    db = await flatwater.connect("app.db", attach={"other": "other.db"}, journal="keep", tuning={"queue": 100})
+    db = await flatwater.connect("app.db", journal="keep", tuning={"attach": {"other": "other.db"}, "queue": 100})
     dicts = await flatwater.connect("app.db", into=dict, read_only=True)
     assert_type(await dicts.query("SELECT 1 AS a"), list[dict[str, Any]])
     assert_type(await dicts.query_one("SELECT 1 AS a", into=tuple), tuple[Any, ...])

@@ -39,7 +39,7 @@ def play(seed: int, seconds: float) -> Counter[str]:
     rng = random.Random(seed)
     ledger = Ledger()
     # Without waits of the program a block is idle only if the machine is slow: then the limit ends any of them.
-    options = {"transaction_idle": rng.choice([0.02, 0.1, 1.0])}
+    options = {"tuning": {"transaction_idle": rng.choice([0.02, 0.1, 1.0])}}
     failed: list[BaseException] = []
     until = time.monotonic() + seconds
 

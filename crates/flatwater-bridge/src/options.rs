@@ -37,23 +37,13 @@ type Set = fn(Options, Given) -> Result<Options, &'static str>;
 
 /// What a service sets, by name: the methods of `Options`.
 pub const OPTIONS: &[(&str, Set)] = &[
-    ("attach", |options, given| match given {
-        Given::Pairs(files) => Ok(files.into_iter().fold(options, |options, (name, path)| options.attach(name, path))),
-        _ => Err("names, each with the path of a file"),
-    }),
     ("busy_timeout", |options, given| Ok(options.busy_timeout(seconds(&given)?))),
     ("checkpoint", |options, given| match given {
         Given::Text(text) if text == "managed" => Ok(options.checkpoint(Checkpoint::default())),
         Given::Text(text) if text == "external" => Ok(options.checkpoint(Checkpoint::External)),
         _ => Err("\"managed\" or \"external\""),
     }),
-    ("close_wait", |options, given| Ok(options.close_wait(seconds(&given)?))),
     ("create", |options, given| Ok(options.create(switch(&given)?))),
-    ("deserialize", |options, given| match given {
-        Given::Bytes(bytes) => Ok(options.deserialize(bytes)),
-        _ => Err("bytes, such as those of `serialize`"),
-    }),
-    ("double_quoted_strings", |options, given| Ok(options.double_quoted_strings(switch(&given)?))),
     ("durability", |options, given| match given {
         Given::Text(text) if text == "normal" => Ok(options.durability(Durability::Normal)),
         Given::Text(text) if text == "full" => Ok(options.durability(Durability::Full)),
@@ -78,8 +68,6 @@ pub const OPTIONS: &[(&str, Set)] = &[
     ("readers", |options, given| Ok(options.readers(count(&given)?))),
     ("slow_statement", |options, given| Ok(options.slow_statement(seconds(&given)?))),
     ("timeout", |options, given| Ok(options.timeout(seconds(&given)?))),
-    ("transaction_idle", |options, given| Ok(options.transaction_idle(seconds(&given)?))),
-    ("untrusted", |options, given| Ok(if switch(&given)? { options.untrusted() } else { options })),
 ];
 
 /// What most programs leave as it is, by name: the methods of `Tuning`.
@@ -91,11 +79,25 @@ pub const TUNING: &[(&str, Set)] = &[
         switch(&given).map(|value| options.tuning(|t| t.allow_second_sqlite(value)))
     }),
     ("assume_immutable", |options, given| switch(&given).map(|value| options.tuning(|t| t.assume_immutable(value)))),
+    ("attach", |options, given| match given {
+        Given::Pairs(files) => {
+            Ok(options.tuning(|t| files.into_iter().fold(t, |t, (name, path)| t.attach(name, path))))
+        }
+        _ => Err("names, each with the path of a file"),
+    }),
     ("auto_vacuum", |options, given| match given {
         Given::Text(text) if text == "none" => Ok(options.tuning(|t| t.auto_vacuum(AutoVacuum::None))),
         Given::Text(text) if text == "full" => Ok(options.tuning(|t| t.auto_vacuum(AutoVacuum::Full))),
         Given::Text(text) if text == "incremental" => Ok(options.tuning(|t| t.auto_vacuum(AutoVacuum::Incremental))),
         _ => Err("\"none\", \"full\" or \"incremental\""),
+    }),
+    ("close_wait", |options, given| seconds(&given).map(|value| options.tuning(|t| t.close_wait(value)))),
+    ("deserialize", |options, given| match given {
+        Given::Bytes(bytes) => Ok(options.tuning(|t| t.deserialize(bytes))),
+        _ => Err("bytes, such as those of `serialize`"),
+    }),
+    ("double_quoted_strings", |options, given| {
+        switch(&given).map(|value| options.tuning(|t| t.double_quoted_strings(value)))
     }),
     ("extra_readers", |options, given| count(&given).map(|value| options.tuning(|t| t.extra_readers(value)))),
     ("fairness", |options, given| match given {
@@ -131,6 +133,11 @@ pub const TUNING: &[(&str, Set)] = &[
         Given::Text(text) if text == "file" => Ok(options.tuning(|t| t.temp_store(TempStore::File))),
         Given::Text(text) if text == "memory" => Ok(options.tuning(|t| t.temp_store(TempStore::Memory))),
         _ => Err("\"auto\", \"file\" or \"memory\""),
+    }),
+    ("transaction_idle", |options, given| seconds(&given).map(|value| options.tuning(|t| t.transaction_idle(value)))),
+    ("untrusted", |options, given| match switch(&given)? {
+        true => Ok(options.tuning(|t| t.untrusted())),
+        false => Ok(options),
     }),
     ("vfs", |options, given| match given {
         Given::Text(name) => Ok(options.tuning(|t| t.vfs(name))),
@@ -206,19 +213,19 @@ mod tests {
             ("foreign_keys", Given::Bool(false), plain().foreign_keys(false)),
             ("durability", Given::Text("full".into()), plain().durability(Durability::Full)),
             ("fairness", Given::Text("off".into()), plain().tuning(|t| t.fairness(Fairness::Off))),
-            ("deserialize", Given::Bytes(vec![1, 2]), plain().deserialize(vec![1, 2])),
+            ("deserialize", Given::Bytes(vec![1, 2]), plain().tuning(|t| t.deserialize(vec![1, 2]))),
             ("optimize_every", Given::Bool(false), plain().optimize_every(None)),
             ("optimize_every", Given::Integer(60), plain().optimize_every(Duration::from_secs(60))),
             ("slow_statement", Given::Real(0.25), plain().slow_statement(Duration::from_millis(250))),
             ("checkpoint", Given::Text("external".into()), plain().checkpoint(Checkpoint::External)),
-            ("untrusted", Given::Bool(true), plain().untrusted()),
+            ("untrusted", Given::Bool(true), plain().tuning(|t| t.untrusted())),
             ("untrusted", Given::Bool(false), plain()),
             ("step_limit", Given::Integer(7), plain().tuning(|t| t.step_limit(7))),
             ("memory_limit", Given::Integer(7), plain().tuning(|t| t.memory_limit(7))),
             ("result_limit", Given::Integer(7), plain().tuning(|t| t.result_limit(7))),
             ("group", Given::Bool(false), plain().tuning(|t| t.no_group())),
             ("inline", Given::Bool(false), plain().tuning(|t| t.inline(Inline::Never))),
-            ("attach", Given::Pairs(vec![("b".into(), "b.db".into())]), plain().attach("b", "b.db")),
+            ("attach", Given::Pairs(vec![("b".into(), "b.db".into())]), plain().tuning(|t| t.attach("b", "b.db"))),
             ("on_open", Given::Texts(vec!["A".into(), "B".into()]), plain().on_open("A").on_open("B")),
         ];
         for (name, value, expected) in given {

@@ -46,9 +46,8 @@ impl Place {
             .create(false)
             .journal(Journal::Keep)
             .busy_timeout(Duration::from_secs_f64(self.busy_timeout))
-            .close_wait(Duration::from_secs(1))
-            .transaction_idle(PATIENCE)
             .optimize_every(None)
+            .tuning(|tuning| tuning.close_wait(Duration::from_secs(1)).transaction_idle(PATIENCE))
             .tuning(|tuning| tuning.stream_idle(PATIENCE).snapshot_age(PATIENCE).allow_network_filesystem(allows));
         let Some(file) = &self.key_file else { return Ok(options) };
         let key = std::fs::read_to_string(file).map_err(Failure::system(format!("reading {}", file.display())))?;

@@ -252,7 +252,7 @@ fn the_read_limit_ends_the_backup() {
 #[test]
 fn a_close_ends_the_backup() {
     for in_memory in [false, true] {
-        let held = Held::with(in_memory, |options| options.close_wait(Duration::ZERO));
+        let held = Held::with(in_memory, |options| options.tuning(|t| t.close_wait(Duration::ZERO)));
         let backup = held.backup();
         // The close cannot end a thread that the disk holds, so it leaves the backup behind and says so.
         let error = held.db.clone().close().wait().unwrap_err();

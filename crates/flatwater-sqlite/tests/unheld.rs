@@ -457,7 +457,7 @@ fn what_reads_an_attached_file_never_runs_here() {
     let other = directory.path().join("other.db");
     let plain = rusqlite::Connection::open(&other).unwrap();
     plain.execute_batch("CREATE TABLE a (id INTEGER PRIMARY KEY, x); INSERT INTO a VALUES (1, 2)").unwrap();
-    let bench = Bench::new(|options| options.attach("other", &other));
+    let bench = Bench::new(|options| options.tuning(|t| t.attach("other", &other)));
     for _ in 0..50 {
         let mut call = bench.db.query("SELECT x FROM other.a WHERE id = 1", ());
         let (polled, reads, _) = poll(&mut call);

@@ -208,7 +208,7 @@ fn an_attached_file_that_could_only_be_opened_for_reading_is_opened_again() {
         assert!(other.hold().unwrap());
         run(async {
             let fault = once(end);
-            let db = file.options().attach("other", path).open().await.unwrap();
+            let db = file.options().tuning(|t| t.attach("other", path)).open().await.unwrap();
             drop(fault);
             assert_eq!(count(&db).await, 0);
             db.execute(sql, ()).await.unwrap_or_else(|error| panic!("{end}: {sql}: {error}"));
@@ -229,7 +229,7 @@ fn an_attached_file_that_cannot_be_written_is_told_by_its_name() {
         run(async {
             let options = file
                 .options()
-                .attach("other", file.directory().join("other.db"))
+                .tuning(|t| t.attach("other", file.directory().join("other.db")))
                 .busy_timeout(Duration::from_millis(20));
             let fault = fail_opens(end, true, 0, i64::MAX, EMFILE);
             let error = options.clone().open().await.unwrap_err();
@@ -266,7 +266,7 @@ fn a_write_that_finds_a_file_open_for_reading_only_runs_once_more() {
         let ((file, _), (other, other_plain)) = (written(), written());
         other_plain.execute_batch("PRAGMA journal_mode = delete").unwrap();
         run(async {
-            let db = file.options().attach("other", other.path()).open().await.unwrap();
+            let db = file.options().tuning(|t| t.attach("other", other.path())).open().await.unwrap();
             let to_wal = "PRAGMA journal_mode = wal; CREATE TABLE u (a)";
             other_plain.execute_batch(to_wal).unwrap();
             let fault = once("-wal");

@@ -702,7 +702,7 @@ fn a_commit_over_two_files_that_fails_in_one_is_in_none_or_it_is_said_where_it_m
     let plain = rusqlite::Connection::open(&other).unwrap();
     plain.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE o (n)").unwrap();
     run(async {
-        let db = file.options().attach("other", &other).open().await.unwrap();
+        let db = file.options().tuning(|t| t.attach("other", &other)).open().await.unwrap();
         db.execute_script("CREATE TABLE b (n)").await.unwrap();
         let (mut n, mut halves, mut undone) = (0, 0, 0);
         for errno in [ENOSPC, EIO] {

@@ -168,7 +168,7 @@ impl Swept {
         let options = Options::new(&path)
             .checkpoint(Checkpoint::External)
             .tuning(|t| t.group(group).inline(inline))
-            .close_wait(CLOSE_WAIT);
+            .tuning(|t| t.close_wait(CLOSE_WAIT));
         let told = Arc::<Mutex<Vec<String>>>::default();
         let tells = told.clone();
         let options = options.on_statement(move |event| {

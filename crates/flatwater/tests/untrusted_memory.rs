@@ -54,7 +54,7 @@ fn what_sqlite_takes_for_a_statement_on_a_file_of_strangers_has_a_limit() {
         db.close().await.unwrap();
 
         let untrusted = || {
-            let options = Options::new(&path).untrusted().readers(1);
+            let options = Options::new(&path).tuning(|t| t.untrusted()).readers(1);
             options.tuning(|t| t.memory_limit(LIMIT).reader_cache_bytes(1 << 20).writer_cache_bytes(1 << 20))
         };
         let db = untrusted().open().await.unwrap();
@@ -75,7 +75,7 @@ fn what_sqlite_takes_for_a_statement_on_a_file_of_strangers_has_a_limit() {
 
         let long = ["hex(zeroblob(1000000))"; 3].join(" || ");
         let sum = format!("SELECT length({long}) + length({long})");
-        let db = Options::new(&path).untrusted().readers(1).open().await.unwrap();
+        let db = Options::new(&path).tuning(|t| t.untrusted()).readers(1).open().await.unwrap();
         assert_eq!(db.query_value::<i64>(&sum, ()).await.unwrap(), 12_000_000, "the default is higher");
         db.close().await.unwrap();
         // A file that is trusted has no limit.

@@ -14,23 +14,12 @@ export type Migrations = string | readonly (readonly [name: string, sql: string]
 
 /** What a service sets. Every option has a default. */
 export interface Options {
-  /** Other database files, each under the name by which SQL refers to it. */
-  attach?: Record<string, string>;
   /** How long a call waits for a lock of another process. Default 30,000. */
   busyTimeout?: number;
   /** Whether Flatwater keeps the WAL short, or another program, such as Litestream. Default `managed`. */
   checkpoint?: "managed" | "external";
-  /** How long `close` waits for calls that run. */
-  closeWait?: number;
   /** Create the file if it is not there. Default true. */
   create?: boolean;
-  /** The content of a database in memory, as `serialize` returns it. The path is `:memory:`. */
-  deserialize?: Uint8Array | ArrayBuffer;
-  /**
-   * Take a name in double quotes for a text if there is no column of that name, as SQLite does by itself. Default false: a
-   * misspelt column is an error. Views and triggers of the file that have such texts need it.
-   */
-  doubleQuotedStrings?: boolean;
   /** What survives a loss of power: the database without its last commits, or all commits. Default `normal`. */
   durability?: "normal" | "full";
   /** Check foreign keys. Default true. */
@@ -70,20 +59,27 @@ export interface Options {
   slowStatement?: number;
   /** The deadline of each call that has none of its own. */
   timeout?: number;
-  /** After so long without a call a transaction is rolled back. Default 30,000. */
-  transactionIdle?: number;
   /** What most programs leave as it is. */
   tuning?: Tuning;
   /** What the values of columns mean. With another one than `stored`, arrays and plain objects can be bound, as JSON. Default `stored`. */
   types?: Types;
-  /** The file may come from strangers: it is read-only unless `readOnly` is false, and what its schema may do is limited. */
-  untrusted?: boolean;
 }
 
 /** What most programs leave as it is. */
 export interface Tuning {
+  /** Other database files, each under the name by which SQL refers to it. */
+  attach?: Record<string, string>;
   /** Whether a file that is created gives the space of deleted rows back. Default `none`. */
   autoVacuum?: "none" | "full" | "incremental";
+  /** How long `close` waits for calls that run. Default 5,000. */
+  closeWait?: number;
+  /** The content of a database in memory, as `serialize` returns it. The path is `:memory:`. */
+  deserialize?: Uint8Array | ArrayBuffer;
+  /**
+   * Take a name in double quotes for a text if there is no column of that name, as SQLite does by itself. Default false: a
+   * misspelt column is an error. Views and triggers of the file that have such texts need it.
+   */
+  doubleQuotedStrings?: boolean;
   /** How many streams and snapshots may be open at a time. Default 8. */
   extraReaders?: number;
   /** Whether processes that write take turns (the file `<db>-turn`), or only poll for the lock. Default `auto`. */
@@ -131,6 +127,10 @@ export interface Tuning {
   streamIdle?: number;
   /** Where temporary data is kept. Default `auto`. */
   tempStore?: "auto" | "file" | "memory";
+  /** After so long without a call a transaction is rolled back. Default 30,000. */
+  transactionIdle?: number;
+  /** The file may come from strangers: it is read-only unless `readOnly` is false, and what its schema may do is limited. */
+  untrusted?: boolean;
   /** The VFS to open the file with. Default: SQLite's. */
   vfs?: string;
   /** The WAL starts over before it grows beyond this. Default 32 MiB. */

@@ -140,7 +140,7 @@ test("savepoints are kept, undone, and may be used again", async (t) => {
 
 test("a transaction that is left open is rolled back when its connection is given back", async (t) => {
   // It would otherwise hold the writer for so long.
-  const { db } = await kysely(t, { transactionIdle: 3_600_000 });
+  const { db } = await kysely(t, { tuning: { transactionIdle: 3_600_000 } });
   await db.connection().execute(async (connection) => {
     const trx = await connection.startTransaction().execute();
     await insert(trx, "Ada");

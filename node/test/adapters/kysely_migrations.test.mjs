@@ -182,7 +182,7 @@ test("migrations that are over run nothing more by themselves", async (t) => {
 });
 
 test("migrations that the idle limit has ended are not applied", async (t) => {
-  const { db, database } = await kysely(t, { transactionIdle: 1 });
+  const { db, database } = await kysely(t, { tuning: { transactionIdle: 1 } });
   const up = async (on) => {
     await insert(on, "never").catch(() => {});
     // It waits until the transaction is rolled back.
@@ -190,7 +190,7 @@ test("migrations that the idle limit has ended are not applied", async (t) => {
     await insert(on, "alone").catch(() => {});
     await insert(on, "alone too");
   };
-  const other = await open(database.path, { transactionIdle: 1 });
+  const other = await open(database.path, { tuning: { transactionIdle: 1 } });
   t.after(() => other.close());
   const { error } = await migrator(db, { "001_idle": { up } }).migrateToLatest();
   assert.ok(error !== undefined);

@@ -136,7 +136,7 @@ test("a write outside of a transaction that is open waits for it", async (t) => 
 });
 
 test("a transaction that the idle limit has ended says so", async (t) => {
-  const on = await adapter(t, { transactionIdle: 1 });
+  const on = await adapter(t, { tuning: { transactionIdle: 1 } });
   const tx = await on.startTransaction();
   const over = ({ cause: { kind, cause } }) =>
     kind === "TransactionAlreadyClosed" && /^the transaction is over/.test(cause);

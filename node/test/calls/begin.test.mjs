@@ -190,7 +190,7 @@ test("savepoints have names, form a stack, and end with their transaction", asyn
 test("one that is collected is rolled back", async (t) => {
   setFlagsFromString("--expose-gc");
   const gc = runInNewContext("gc");
-  const db = await withTable(t, { transactionIdle: 3_600_000 });
+  const db = await withTable(t, { tuning: { transactionIdle: 3_600_000 } });
   const elsewhere = new AsyncResource("request");
   await elsewhere.runInAsyncScope(async () => {
     const dropped = await db.begin();

@@ -103,7 +103,7 @@ test("what is wrong with a connection is told at once", async (t) => {
 });
 
 test("a database that is closed closes its connections", async (t) => {
-  const db = await database(t, { closeWait: 0 });
+  const db = await database(t, { tuning: { closeWait: 0 } });
   const own = db.connection();
   await own.execute("CREATE TABLE t (a)");
   await own.execute("BEGIN IMMEDIATE");

@@ -78,13 +78,16 @@ test("a database is opened of the bytes of another one", async (t) => {
   await db.execute("INSERT INTO t VALUES (7)");
   const bytes = await db.serialize();
   for (const deserialize of [bytes, new Uint8Array(bytes).buffer]) {
-    const copy = await open(":memory:", { deserialize });
+    const copy = await open(":memory:", { tuning: { deserialize } });
     assert.deepEqual(await copy.query("SELECT a FROM t"), [{ a: 7 }]);
     await copy.execute("DELETE FROM t");
     await copy.close();
   }
   assert.equal(await db.queryValue("SELECT count(*) FROM t"), 1);
-  await assert.rejects(open(":memory:", { deserialize: "text" }), { kind: "misuse", message: /must be bytes/ });
+  await assert.rejects(open(":memory:", { tuning: { deserialize: "text" } }), {
+    kind: "misuse",
+    message: /must be bytes/,
+  });
 });
 
 test("a file of strangers is only read, and its steps are limited", async (t) => {
@@ -93,7 +96,7 @@ test("a file of strangers is only read, and its steps are limited", async (t) =>
   await own.executeScript(`CREATE TABLE t (a); INSERT INTO t VALUES (1);
     CREATE VIEW endless AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c`);
   await own.close();
-  const db = await open(path, { untrusted: true, tuning: { stepLimit: 100_000 } });
+  const db = await open(path, { tuning: { untrusted: true, stepLimit: 100_000 } });
   assert.equal(await db.queryValue("SELECT a FROM t"), 1);
   await assert.rejects(db.execute("DELETE FROM t"), { name: "FlatwaterError" });
   await assert.rejects(db.query("SELECT * FROM endless"), { name: "FlatwaterError" });
@@ -116,10 +119,10 @@ test("a result of a file of strangers is no larger than its limit, which the err
         return true;
       },
     );
-  const db = await open(path, { untrusted: true });
+  const db = await open(path, { tuning: { untrusted: true } });
   await ends(() => db.query("SELECT * FROM huge"), "resultLimit");
   await db.close();
-  const low = await open(path, { untrusted: true, tuning: { resultLimit: 1 << 20, memoryLimit: 32 << 20 } });
+  const low = await open(path, { tuning: { untrusted: true, resultLimit: 1 << 20, memoryLimit: 32 << 20 } });
   await ends(() => low.query("SELECT * FROM huge"), "resultLimit");
   await ends(() => low.queryValues("SELECT b FROM huge"), "resultLimit");
   await ends(() => low.queryJson("SELECT x FROM huge"), "resultLimit");

@@ -159,6 +159,6 @@ test("errors name options as they are set in Node", async (t) => {
     kind: "misuse",
     message: /the option `busyTimeout` -- .*closes the old handle/,
   });
-  await assert.rejects(open(":memory:", { transactionIdle: 0 }), { message: /^`transactionIdle` must be/ });
+  await assert.rejects(open(":memory:", { tuning: { transactionIdle: 0 } }), { message: /^`transactionIdle` must be/ });
   await assert.rejects(db.query("PRAGMA busy_timeout = 5"), (error) => !/busy_timeout/.test(error.hint ?? ""));
 });

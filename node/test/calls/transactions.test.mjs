@@ -131,7 +131,7 @@ test("a deadline ends the wait for the writer, and nothing is begun", async (t) 
 });
 
 test("an idle transaction is rolled back, and says so", async (t) => {
-  const db = await withTable(t, { transactionIdle: 20 });
+  const db = await withTable(t, { tuning: { transactionIdle: 20 } });
   await assert.rejects(
     db.transaction(async (tx) => {
       await tx.execute("INSERT INTO t VALUES (1)");
@@ -157,7 +157,7 @@ test("a snapshot reads at one point in time", async (t) => {
 });
 
 test("a begin that is given up leaves no transaction open", async (t) => {
-  const db = await withTable(t, { transactionIdle: 3_600_000 });
+  const db = await withTable(t, { tuning: { transactionIdle: 3_600_000 } });
   const reason = new RangeError("given up");
   for (let turns = 0; turns < 30; turns++) {
     const controller = new AbortController();

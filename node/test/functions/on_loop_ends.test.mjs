@@ -110,7 +110,7 @@ test("a thread that is terminated in the middle of a function fails all that wai
 test("an abort and a close from inside of the function end its own statement", async (t) => {
   const abort = new AbortController();
   const db = await database(t, {
-    closeWait: 10,
+    tuning: { closeWait: 10 },
     functionsOnLoop(define) {
       define.function("f", (x) => (x === 10 ? abort.abort(new Error("enough")) : x));
       define.function("closes", (x) => void (x === 10 && closing.push(db.close())));
@@ -127,7 +127,7 @@ test("an abort and a close from inside of the function end its own statement", a
 });
 
 test("a close ends reads and writes that go on calling a function", async (t) => {
-  const db = await open(join(folder(t), "test.db"), { closeWait: 10, ...f((x) => x) });
+  const db = await open(join(folder(t), "test.db"), { tuning: { closeWait: 10 }, ...f((x) => x) });
   await db.execute("CREATE TABLE t (a)");
   const settled = Promise.allSettled([db.query(CALLS), db.execute(`INSERT INTO t ${CALLS}`)]);
   await db.close();

@@ -71,7 +71,7 @@ test("an aggregate in the middle of a statement that is ended waits for nobody",
 });
 
 test("a close ends what waits for a function that never answers, and its worker", async (t) => {
-  const db = await open(join(folder(t), "test.db"), { functions, closeWait: 10 });
+  const db = await open(join(folder(t), "test.db"), { functions, tuning: { closeWait: 10 } });
   await db.execute("CREATE TABLE t (a)");
   const calls = [db.query("SELECT forever()"), db.execute("INSERT INTO t SELECT forever()")];
   const settled = Promise.allSettled(calls);

@@ -64,7 +64,7 @@ const STATES = {
 
 for (const [state, source] of Object.entries(STATES)) {
   const program = (file) => `
-    const db = await open(${JSON.stringify(file)}, { closeWait: 200 });
+    const db = await open(${JSON.stringify(file)}, { tuning: { closeWait: 200 } });
     await db.execute("CREATE TABLE IF NOT EXISTS t (a)");
     ${source.replaceAll("FILE", file)}
     await new Promise((resolve) => setTimeout(resolve, 10));`;
@@ -90,7 +90,7 @@ for (const [state, source] of Object.entries(STATES)) {
       setInterval(() => {}, 1000);`;
     const { code, output, errors } = await run(`
       import { Worker } from "node:worker_threads";
-      const own = await open(${JSON.stringify(file)}, { closeWait: 200 });
+      const own = await open(${JSON.stringify(file)}, { tuning: { closeWait: 200 } });
       await own.execute("CREATE TABLE IF NOT EXISTS t (a)");
       for (let at = 0; at < 3; at++) {
         const url = new URL("data:text/javascript," + encodeURIComponent(${JSON.stringify(worker)}));
@@ -187,7 +187,7 @@ test("a worker thread may be terminated after any of its calls, and what was ack
       if (++calls === workerData.last) { Atomics.store(end, 0, inserts); parentPort.postMessage("there"); }
       return call;
     };
-    const db = await made(open(${JSON.stringify(file)}, { closeWait: 200 }));
+    const db = await made(open(${JSON.stringify(file)}, { tuning: { closeWait: 200 } }));
     const beside = setInterval(() => { db.queryValue("SELECT count(*) FROM t").catch(() => {}); }, 1);
     for (;;) {
       await made(db.execute("INSERT INTO t VALUES (?)", [workerData.last])); inserts++;
@@ -205,7 +205,7 @@ test("a worker thread may be terminated after any of its calls, and what was ack
     }`;
   const { code, signal, output, errors } = await run(`
     import { Worker } from "node:worker_threads";
-    const own = await open(${JSON.stringify(file)}, { closeWait: 200 });
+    const own = await open(${JSON.stringify(file)}, { tuning: { closeWait: 200 } });
     await own.executeScript("CREATE TABLE t (a); CREATE TABLE other (a)");
     const url = new URL("data:text/javascript," + encodeURIComponent(${JSON.stringify(worker)}));
     for (let last = 1; last <= 40; last++) {

@@ -248,14 +248,16 @@ export class Program {
   }
 
   open(path = "{path}", given = {}) {
-    const options = { integers: "auto", functions: this.functions };
+    const options = { integers: "auto", functions: this.functions, tuning: {} };
     for (const [name, option] of Object.entries(given)) {
       if (name === "attach") {
-        options.attach = Object.fromEntries(Object.entries(option).map(([name, path]) => [name, this.named(path)]));
+        const files = Object.entries(option).map(([name, path]) => [name, this.named(path)]);
+        options.tuning.attach = Object.fromEntries(files);
       } else if (name === "deserialize") {
-        options.deserialize = typeof option === "string" ? this.handle(option).bytes : Buffer.from(value(option));
-      } else if (name === "auto_vacuum") {
-        options.tuning = { autoVacuum: option };
+        const bytes = typeof option === "string" ? this.handle(option).bytes : Buffer.from(value(option));
+        options.tuning.deserialize = bytes;
+      } else if (["auto_vacuum", "double_quoted_strings", "untrusted"].includes(name)) {
+        options.tuning[camel(name)] = option;
       } else {
         options[camel(name.replace(/_ms$/, ""))] = option;
       }

@@ -81,8 +81,18 @@ a table: `{"total": "decimal", "events.at": "unix_seconds"}`."""
 class Tuning(TypedDict, total=False):
     """The options of `connect` that most programs leave as they are: `connect(path, tuning={"queue": 100})`."""
 
+    attach: Mapping[str, AnyPath]
+    """Other database files, by the name that they have in SQL. Default: none."""
     auto_vacuum: Literal["none", "full", "incremental"]
     """Whether a file that is created gives the space of deleted rows back. Default "none"."""
+    close_wait: Seconds
+    """How long `close` waits for what was begun before. Default 5 s."""
+    deserialize: bytes | bytearray
+    """The content of a database in memory: what `serialize` returned, or the bytes of a database file. Default:
+    none."""
+    double_quoted_strings: bool
+    """Takes a name in double quotes for a text if there is no column of that name, as SQLite does by itself. Default
+    off: a misspelt column is an error. Views and triggers of the file that have such texts need it."""
     extra_readers: int
     """How many streams and snapshots may be open at a time. Default 8."""
     fairness: Literal["auto", "off"]
@@ -126,6 +136,11 @@ class Tuning(TypedDict, total=False):
     """How long a stream may go unused. Default 30 s."""
     temp_store: Literal["auto", "file", "memory"]
     """Where temporary data is kept. Default "auto"."""
+    transaction_idle: Seconds
+    """How long a transaction may go unused before it is rolled back. Default 30 s."""
+    untrusted: bool
+    """For a file that a stranger may have made: it is opened for reading unless `read_only=False`, its schema runs no
+    function that may have effects, and its sizes have low limits. Default off."""
     vfs: str
     """The VFS to open the file with. Default: SQLite's."""
     wal_limit_bytes: int
@@ -137,12 +152,8 @@ class Tuning(TypedDict, total=False):
 class Options(TypedDict, total=False):
     """How to open a database: the keywords of `connect`. Every option has a default."""
 
-    attach: Mapping[str, AnyPath]
-    """Other database files, by the name that they have in SQL. Default: none."""
     busy_timeout: Seconds
     """How long a call waits for a lock that another process holds. Default 30 s."""
-    close_wait: Seconds
-    """How long `close` waits for what was begun before. Default 5 s."""
     converters: Mapping[str, Callable[[bytes], Any]]
     """What makes the values of columns, by the name of a type in any case: a function that is called with the bytes of
     a value. A column has the type that ends its name, as in `AS "at [timestamp]"`, or the first word of its declared
@@ -154,12 +165,6 @@ class Options(TypedDict, total=False):
     datetimes: Literal["utc", "sqlite3"]
     """In which form datetimes are stored: with a time zone in UTC, or with its offset, as the `sqlite3` module stores
     them. Default "utc"."""
-    deserialize: bytes | bytearray
-    """The content of a database in memory: what `serialize` returned, or the bytes of a database file. Default:
-    none."""
-    double_quoted_strings: bool
-    """Takes a name in double quotes for a text if there is no column of that name, as SQLite does by itself. Default
-    off: a misspelt column is an error. Views and triggers of the file that have such texts need it."""
     durability: Literal["normal", "full"]
     """What an acknowledged write survives: the end of the process, or also a power failure. Default "normal"."""
     foreign_keys: bool
@@ -190,11 +195,6 @@ class Options(TypedDict, total=False):
     """How long a call takes that is logged as slow. Default: no call is slow."""
     timeout: Seconds
     """The deadline of every call that has none of its own. Default: none."""
-    transaction_idle: Seconds
-    """How long a transaction may go unused before it is rolled back. Default 30 s."""
-    untrusted: bool
-    """For a file that a stranger may have made: it is opened for reading unless `read_only=False`, its schema runs no
-    function that may have effects, and its sizes have low limits. Default off."""
     types: Types
     """What the values of columns mean. "standard": columns that were declared BOOLEAN, DATE, TIME, DATETIME, TIMESTAMP,
     JSON, UUID, DECIMAL or NUMERIC have values of Python's types for it, a moment is in UTC, and a dict, a list and a

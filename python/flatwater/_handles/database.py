@@ -238,7 +238,7 @@ class Database(Opened, Reads[RowsT_co, RowT_co]):
                         await Pause()
 
     def serialize(self, *, timeout: Seconds | None = None) -> Call[bytes]:
-        """Returns the database as bytes, as of one point in time. `connect(":memory:", deserialize=data)` opens them.
+        """Returns the database as bytes, as of one point in time. `connect(":memory:", tuning={"deserialize": data})` opens them.
         For a large database use `backup`."""
         return self._native.serialize(timeout)
 

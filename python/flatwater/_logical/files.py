@@ -7,6 +7,7 @@ open. Leaves out running anything.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,21 @@ IDLE = 300.0
 BUSY = 30.0
 # What modules set by themselves, and what a server has in its own way.
 _OF_FILES = ("double_quoted_strings",)
+
+
+def with_tuning(options: dict[str, Any], **own: Any) -> dict[str, Any]:
+    """The options, with these keys of `tuning` where they are not given. `connect` refuses one that is no mapping."""
+    given = options.get("tuning")
+    is_mapping = given is None or isinstance(given, Mapping)
+    return {**options, "tuning": {**own, **(given or {})}} if is_mapping else options
+
+
+def _of_server(options: dict[str, Any]) -> dict[str, Any]:
+    given = options.get("tuning")
+    if not isinstance(given, Mapping):
+        return options
+    tuning = {key: given[key] for key in given if key not in _OF_FILES}
+    return {**options, "tuning": tuning or None}
 
 
 @dataclass
@@ -71,11 +87,11 @@ class Place:
         self.path, self._name = _path(settings.path, uri)
         if _native.is_address(self.path):
             # A server has its own settings, and the rest are in the address.
-            self.options: Any = {key: settings.options[key] for key in settings.options if key not in _OF_FILES}
+            self.options: Any = _of_server(settings.options)
         else:
             # The `sqlite3` module takes texts in double quotes, and writes nothing that is not asked for.
-            own = {"double_quoted_strings": True, "optimize_every": False, "foreign_keys": settings.foreign_keys}
-            self.options = {"transaction_idle": IDLE, **own, **settings.options}
+            own = {"optimize_every": False, "foreign_keys": settings.foreign_keys}
+            self.options = with_tuning({**own, **settings.options}, transaction_idle=IDLE, double_quoted_strings=True)
             self.options.setdefault("busy_timeout", max(settings.timeout, BUSY))
         self.handle: Handle | None = None
         # Of a database in memory, if another was copied into it.
@@ -87,7 +103,7 @@ class Place:
             handle = self._join()
         else:
             _logging.listen()
-            options = self.options if self._content is None else {**self.options, "deserialize": self._content}
+            options = self.options if self._content is None else with_tuning(self.options, deserialize=self._content)
             native = yield _connect(self.path, options, joins=True)
             handle = Handle(native, native.name(self.path))
         self.handle = handle

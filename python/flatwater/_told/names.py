@@ -45,7 +45,7 @@ _HINTS = {
     "set_trace_callback": "use `db.add_statement_listener`; `db.connection()` has it",
     "interrupt": "cancel the task, or give the call a `timeout`; `db.connection()` has it",
     "blobopen": "use `{async_}with db.open_blob(table, column, rowid) as blob`",
-    "deserialize": 'use `flatwater.connect(":memory:", deserialize=data)`',
+    "deserialize": 'use `flatwater.connect(":memory:")`, with `deserialize` in `tuning`',
     "register_adapter": "use `flatwater.register_adapter`",
     "register_converter": "use the option `converters` of `connect`",
     "load_extension": "use the option `load_extension` of `connect`",

@@ -286,7 +286,7 @@ class Database(Opened, Executor[RowsT_co, RowT_co]):
                     yield from _native.problems(row[0])
 
     def serialize(self, *, timeout: Seconds | None = None) -> bytes:
-        """Returns the database as bytes, as of one point in time. `connect(":memory:", deserialize=data)` opens
+        """Returns the database as bytes, as of one point in time. `connect(":memory:", tuning={"deserialize": data})` opens
         them. For a large database use `backup`."""
         return self._native.serialize(timeout)._wait()
 

@@ -24,6 +24,7 @@ from sqlalchemy.util.concurrency import await_
 from .. import aiosqlite
 from .._errors import make
 from .._logical import NOT_THERE, Logical, LogicalCursor, Steps, awaited
+from .._logical.files import with_tuning
 
 NAMES = (
     "Binary",
@@ -213,6 +214,6 @@ class FlatwaterModule(AsyncAdapt_dbapi_module):
         """Opens a connection: that of `flatwater.aiosqlite.connect`, or that of the engine's `async_creator`."""
         if async_creator_fn is None:
             # SQLAlchemy writes texts in single quotes, and names that it takes from the program in double quotes.
-            kwargs.setdefault("double_quoted_strings", False)
+            kwargs = with_tuning(kwargs, double_quoted_strings=False)
         connection = (async_creator_fn or aiosqlite.connect)(*args, **kwargs)
         return FlatwaterConnection(self, await_(connection))

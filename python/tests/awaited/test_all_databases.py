@@ -13,8 +13,8 @@ from flatwater import blocking
 
 async def test_closing_all_closes_every_file_whoever_opened_it(tmp_path):
     files = [tmp_path / f"{number}.db" for number in range(4)]
-    opened = [await flatwater.connect(file, close_wait=600) for file in files]
-    threads = blocking.connect(files[0], close_wait=600)
+    opened = [await flatwater.connect(file, tuning={"close_wait": 600}) for file in files]
+    threads = blocking.connect(files[0], tuning={"close_wait": 600})
     memory = await flatwater.connect(":memory:")
     writes = [asyncio.create_task(db.execute("CREATE TABLE t (a)")) for db in opened]
     await asyncio.sleep(0)

@@ -320,6 +320,7 @@ async def test_what_few_programs_set_is_in_tuning(file):
         assert await db.query_value("SELECT 1") == 1
     for wrong, said in [
         ({"queue": 10}, 'the option "queue" is not a keyword: pass it as tuning={"queue": ...}'),
+        ({"attach": {}}, 'the option "attach" is not a keyword: pass it as tuning={"attach": ...}'),
         ({"queue": None}, 'the option "queue" is not a keyword: pass it as tuning={"queue": ...}'),
         ({"allow_second_sqlit": True}, 'did you mean tuning={"allow_second_sqlite": ...}?'),
         ({"tuning": {"qeue": 10}}, 'no key of `tuning` "qeue"; did you mean "queue"?'),
@@ -329,7 +330,7 @@ async def test_what_few_programs_set_is_in_tuning(file):
         ({"tuning": {"max_open": 2}}, "`flatwater.process.set_max_open"),
         ({"tuning": {"queue": "long"}}, '"queue" must be a non-negative number'),
         ({"tuning": "queue"}, 'the option "tuning" must be a dict'),
-        ({"nonsense": 1}, "there are: attach, busy_timeout, "),
+        ({"nonsense": 1}, "there are: busy_timeout, checkpoint, "),
     ]:
         for connect in (flatwater.connect, blocking.connect):
             with pytest.raises(TypeError) as caught:
@@ -347,7 +348,7 @@ def test_every_option_has_a_type():
 
 async def test_durations_are_seconds_or_timedeltas(file):
     idle = datetime.timedelta(milliseconds=50)
-    async with flatwater.connect(file, transaction_idle=idle) as db:
+    async with flatwater.connect(file, tuning={"transaction_idle": idle}) as db:
         with pytest.raises(flatwater.OperationalError, match="50ms"):
             async with db.transaction() as tx:
                 while tx.in_transaction:
@@ -364,7 +365,7 @@ async def test_migrations_of_the_options_are_applied_before_the_database_is_open
 async def test_attached_files_are_there(file, tmp_path):
     async with flatwater.connect(tmp_path / "other.db") as other:
         await other.executescript("CREATE TABLE t (a); INSERT INTO t VALUES (5)")
-    async with flatwater.connect(file, attach={"other": tmp_path / "other.db"}) as db:
+    async with flatwater.connect(file, tuning={"attach": {"other": tmp_path / "other.db"}}) as db:
         assert await db.query_value("SELECT a FROM other.t") == 5
 
 

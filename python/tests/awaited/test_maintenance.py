@@ -91,21 +91,21 @@ async def test_bytes_are_the_database(place):
         data = await db.serialize()
         assert isinstance(data, bytes)
     for given in (data, bytearray(data)):
-        async with flatwater.connect(":memory:", deserialize=given) as copy:
+        async with flatwater.connect(":memory:", tuning={"deserialize": given}) as copy:
             assert await copy.query_value("SELECT count(*) FROM t") == 20
             await copy.execute("DELETE FROM t")
     if hasattr(sqlite3.Connection, "deserialize"):
         plain = sqlite3.connect(":memory:")
         plain.deserialize(data)
         assert plain.execute("SELECT count(*) FROM t").fetchall() == [(20,)]
-        async with flatwater.connect(":memory:", deserialize=plain.serialize()) as copy:
+        async with flatwater.connect(":memory:", tuning={"deserialize": plain.serialize()}) as copy:
             assert await copy.query_value("SELECT count(*) FROM t") == 20
     with pytest.raises(flatwater.DatabaseError):
-        await flatwater.connect(":memory:", deserialize=b"no database" * 100)
+        await flatwater.connect(":memory:", tuning={"deserialize": b"no database" * 100})
     with pytest.raises(TypeError, match="bytes"):
-        await flatwater.connect(":memory:", deserialize="text")
+        await flatwater.connect(":memory:", tuning={"deserialize": "text"})
     with pytest.raises(flatwater.ProgrammingError, match="in memory"):
-        await flatwater.connect("app.db", deserialize=data)
+        await flatwater.connect("app.db", tuning={"deserialize": data})
 
 
 def test_the_same_calls_wait(place, tmp_path):
@@ -116,7 +116,7 @@ def test_the_same_calls_wait(place, tmp_path):
         assert db.query_value("PRAGMA freelist_count") == 0
         assert db.vacuum_into(tmp_path / "copy.db") is None
         assert list(db.integrity_check()) == list(db.integrity_check(table="t", quick=True)) == []
-        with blocking.connect(":memory:", deserialize=db.serialize()) as copy:
+        with blocking.connect(":memory:", tuning={"deserialize": db.serialize()}) as copy:
             assert copy.query_value("SELECT count(*) FROM t") == 20
 
 
@@ -127,16 +127,19 @@ async def test_a_file_of_strangers_is_only_read_and_ends(file):
         " WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
     )
     plain.close()
-    async with flatwater.connect(file, untrusted=True, tuning={"step_limit": 100_000}) as db:
+    async with flatwater.connect(file, tuning={"untrusted": True, "step_limit": 100_000}) as db:
         assert await db.query_value("SELECT a FROM t") == 5
         with pytest.raises(flatwater.OperationalError, match="more than 100000 steps"):
             await db.query("SELECT * FROM endless")
         with pytest.raises(flatwater.ProgrammingError, match="read-only"):
             await db.execute("DELETE FROM t")
-    for options in ({"read_only": False, "untrusted": True}, {"untrusted": True, "read_only": False}):
+    for options in (
+        {"read_only": False, "tuning": {"untrusted": True}},
+        {"tuning": {"untrusted": True}, "read_only": False},
+    ):
         async with flatwater.connect(file, **options) as db:
             await db.execute("UPDATE t SET a = 5")
-    with blocking.connect(file, untrusted=True) as db:
+    with blocking.connect(file, tuning={"untrusted": True}) as db:
         assert db.query_value("SELECT a FROM t") == 5
 
 

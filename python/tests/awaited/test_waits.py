@@ -124,7 +124,7 @@ async def test_a_connect_that_runs_a_migration_ends(file):
 
 
 async def test_a_wait_for_a_close_ends(file):
-    db = await flatwater.connect(file, close_wait=3600)
+    db = await flatwater.connect(file, tuning={"close_wait": 3600})
     async with db.transaction() as tx:
         await tx.execute("CREATE TABLE t (a)")
         await cancelled(db.close())
@@ -163,7 +163,7 @@ async def test_what_runs_is_undone_when_its_task_is_cancelled(file, call):
 @pytest.mark.parametrize("call", ENDLESS_WRITES)
 async def test_what_runs_is_undone_by_a_close_which_succeeds(file, call):
     await make_table(file)
-    db = await flatwater.connect(file, close_wait=0.05)
+    db = await flatwater.connect(file, tuning={"close_wait": 0.05})
     running = asyncio.ensure_future(ENDLESS_WRITES[call](db))
     await asyncio.sleep(0)
     await until(lambda: db.stats()["writes_waiting"] == 0)
@@ -185,7 +185,7 @@ async def test_maintenance_that_runs_at_a_shutdown_is_no_error(file, sql):
         with contextlib.suppress(flatwater.ProgrammingError):
             await db.execute(sql)
 
-    async with flatwater.connect(file, close_wait=0) as db:
+    async with flatwater.connect(file, tuning={"close_wait": 0}) as db:
         running = asyncio.create_task(maintain(db))
         await asyncio.sleep(0)
     await running

@@ -270,7 +270,7 @@ def test_paths_are_bytes_too(file, tmp_path):
     folder.mkdir()
     (folder / "0001_t.sql").write_text("CREATE TABLE t (a)")
     other = tmp_path / "other.db"
-    with blocking.connect(bytes(file), attach={"other": bytes(other)}) as db:
+    with blocking.connect(bytes(file), tuning={"attach": {"other": bytes(other)}}) as db:
         assert db.migrate(bytes(folder)) == ["0001_t"]
         assert db.backup(bytes(tmp_path / "copy.db")) is None
         assert "test.db'" in repr(db)

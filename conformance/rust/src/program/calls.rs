@@ -60,22 +60,22 @@ impl Program<'_> {
     pub(super) fn options(&self, path: Option<&str>, options: &fields::Options) -> Options {
         let mut opens = Options::new(self.named(path.unwrap_or("{path}")));
         opens = set(opens, options.foreign_keys, Options::foreign_keys);
-        opens = set(opens, options.double_quoted_strings, Options::double_quoted_strings);
+        opens = set(opens, options.double_quoted_strings, |opens, on| opens.tuning(|t| t.double_quoted_strings(on)));
         opens = set(opens, options.read_only, Options::read_only);
         opens = set(opens, options.create, Options::create);
         opens = set(opens, options.readers, Options::readers);
         opens = set(opens, options.busy_timeout_ms.map(Duration::from_millis), Options::busy_timeout);
         opens = set(opens, options.migrations.clone(), Options::migrations);
-        opens = set(opens, options.untrusted.filter(|is| *is), |opens, _| opens.untrusted());
+        opens = set(opens, options.untrusted.filter(|is| *is), |opens, _| opens.tuning(|t| t.untrusted()));
         opens = set(opens, options.auto_vacuum, |opens, mode| {
             opens.tuning(|tuning| match mode {
                 fields::AutoVacuum::Full => tuning.auto_vacuum(AutoVacuum::Full),
                 fields::AutoVacuum::Incremental => tuning.auto_vacuum(AutoVacuum::Incremental),
             })
         });
-        opens = set(opens, self.bytes(options), Options::deserialize);
+        opens = set(opens, self.bytes(options), |opens, bytes| opens.tuning(|t| t.deserialize(bytes)));
         opens = options.on_open.iter().fold(opens, |opens, sql| opens.on_open(sql));
-        options.attach.iter().fold(opens, |opens, (name, path)| opens.attach(name, self.named(path)))
+        options.attach.iter().fold(opens, |opens, (name, path)| opens.tuning(|t| t.attach(name, self.named(path))))
     }
 
     /// Opens a database.

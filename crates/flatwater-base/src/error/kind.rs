@@ -72,7 +72,7 @@ kinds! {
     CommitUnknown "commit_unknown",
     /// Flatwater ended a read that blocked a restart of the WAL for longer than `Tuning::read_limit`.
     SnapshotTooOld "snapshot_too_old",
-    /// A limit ended what the call belongs to: a transaction that was not used for `Options::transaction_idle`, a snapshot
+    /// A limit ended what the call belongs to: a transaction that was not used for `Tuning::transaction_idle`, a snapshot
     /// that was open for `Tuning::snapshot_age`, a stream whose rows were not fetched for `Tuning::stream_idle`. No call on
     /// it can succeed any more.
     Expired "expired",

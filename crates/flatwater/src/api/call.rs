@@ -56,7 +56,7 @@ impl<T, E: From<Error>> Call<T, E> {
     /// fails with `Timeout`. See [`Database::with_timeout`](crate::Database::with_timeout). A transaction, a snapshot or a
     /// prepared statement that the call returns keeps the timeout of the handle. Has no effect on `open`, which has
     /// [`Options::busy_timeout`](crate::Options::busy_timeout), nor on `close`, which has
-    /// [`Options::close_wait`](crate::Options::close_wait).
+    /// [`Tuning::close_wait`](crate::options::Tuning::close_wait).
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.pending.set_option(|options| options.set_timeout(timeout));
         self

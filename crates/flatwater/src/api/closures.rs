@@ -48,7 +48,7 @@ impl Database {
     ///
     /// The closure runs on the writer's thread; other writes wait for it. If the call is dropped while the closure
     /// runs, Flatwater interrupts its statements and commits nothing. It does the same when the database is closed
-    /// meanwhile and [`Options::close_wait`](crate::Options::close_wait) has passed; the call then returns `Closed`. A
+    /// meanwhile and [`Tuning::close_wait`](crate::options::Tuning::close_wait) has passed; the call then returns `Closed`. A
     /// closure that waits for anything but SQLite still runs to its end.
     ///
     /// # Errors

@@ -59,7 +59,7 @@ impl ConnectionOptions {
 /// for nobody. A write waits for the database's writer, up to [`ConnectionOptions::busy_timeout`], and keeps it until
 /// its transaction is over: after BEGIN IMMEDIATE from there on, after BEGIN from the first write on. If somebody has
 /// committed since a transaction began to read, its first write fails with SQLITE_BUSY_SNAPSHOT. A transaction that is
-/// not used for [`Options::transaction_idle`](crate::Options::transaction_idle) is rolled back, and the next statement
+/// not used for [`Tuning::transaction_idle`](crate::options::Tuning::transaction_idle) is rolled back, and the next statement
 /// fails with `Expired`, once.
 ///
 /// [`batch`](Session::batch) and [`execute_many`](Session::execute_many) are all or nothing, so transaction control

@@ -100,7 +100,7 @@ impl Database {
 
     /// Begins a transaction with BEGIN IMMEDIATE. The transaction holds the writer until it ends, so other writes wait
     /// for it. Dropping the transaction rolls it back. Who holds it and awaits another write of the database waits for itself,
-    /// until [`Options::transaction_idle`](crate::Options::transaction_idle); [`transaction`](Self::transaction) refuses that.
+    /// until [`Tuning::transaction_idle`](crate::options::Tuning::transaction_idle); [`transaction`](Self::transaction) refuses that.
     ///
     /// # Errors
     /// `Busy` if another process keeps holding the write lock; `Timeout`, `Closed`, `Io`.
@@ -124,7 +124,7 @@ impl Database {
     /// What the body itself calls on the database, and would wait for the end of its transaction, is refused at once. A task that
     /// the body spawns is not known as a part of it: a write that such a task makes on the database waits, and if the body awaits
     /// that task, it waits for itself, until the transaction is at
-    /// [`Options::transaction_idle`](crate::Options::transaction_idle) and is rolled back. Give such a task what it needs, or
+    /// [`Tuning::transaction_idle`](crate::options::Tuning::transaction_idle) and is rolled back. Give such a task what it needs, or
     /// write through the transaction. The same holds for a transaction of [`begin`](Self::begin), which has no body.
     ///
     /// # Errors
@@ -188,7 +188,7 @@ impl Database {
     }
 
     /// Closes the database: executes the writes submitted before, waits for an open transaction
-    /// ([`Options::close_wait`](crate::Options::close_wait), 5 s by default) and then rolls it back, and closes the connections.
+    /// ([`Tuning::close_wait`](crate::options::Tuning::close_wait), 5 s by default) and then rolls it back, and closes the connections.
     /// Calls that begin later fail with `Closed`. Closing twice is not an error. At most two seconds after the wait the
     /// call returns, even if work still runs: running writes are rolled back, and a closure that does not end keeps
     /// running. If the future is dropped after its first poll, the database is still closed.

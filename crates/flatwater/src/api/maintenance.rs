@@ -147,7 +147,7 @@ impl Database {
     }
 
     /// Returns the database as bytes, as of one point in time: those that a file with it would have, without a WAL.
-    /// [`Options::deserialize`](crate::Options::deserialize) opens them, and so does any SQLite that finds them in a
+    /// [`Tuning::deserialize`](crate::options::Tuning::deserialize) opens them, and so does any SQLite that finds them in a
     /// file.
     ///
     /// It holds up what [`backup`](Self::backup) does: nothing in WAL mode, and all other calls in a database with one

@@ -74,7 +74,7 @@ fn open_migrated(options: Options, functions: Vec<Registration>, opening: &Openi
 /// Closes all database files that are open in this process at the same time, when a service with many databases ends.
 /// For each file it does what [`Database::close`](crate::Database::close) does for the last handle: it executes the
 /// writes submitted before, waits for open transactions, and rolls these back after `wait`, or after the database's
-/// [`Options::close_wait`](crate::Options::close_wait) if that is shorter. The call returns at most two seconds later.
+/// [`Tuning::close_wait`](crate::options::Tuning::close_wait) if that is shorter. The call returns at most two seconds later.
 ///
 /// It also waits for closes that began earlier, as long as they take. Calls on the remaining handles return `Closed`,
 /// except `close`, which succeeds. A file may be opened again afterwards. Databases in memory and on servers, and files that are being

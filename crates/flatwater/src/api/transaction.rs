@@ -24,7 +24,7 @@ use flatwater_base::error::{Error, ErrorCode, Result};
 /// transaction stays open, unless SQLite
 /// ends it: because of ROLLBACK in a trigger, a failing disk, or the deadline of a call that interrupts a write.
 /// Dropping the transaction rolls it back. A transaction that is not used for
-/// [`Options::transaction_idle`](crate::Options::transaction_idle) is rolled back too, and each later use fails with
+/// [`Tuning::transaction_idle`](crate::options::Tuning::transaction_idle) is rolled back too, and each later use fails with
 /// `Expired`.
 ///
 /// Its statements run on the writer's thread. A statement that is known to be short, from earlier uses on the same
@@ -182,7 +182,7 @@ impl std::fmt::Debug for Transaction<'_> {
 ///
 /// In a database with one connection ([`Stats::one_connection`](crate::stats::Stats::one_connection)) writes wait until the
 /// snapshot ends, as for a transaction, and it ends if it is not used for
-/// [`Options::transaction_idle`](crate::Options::transaction_idle).
+/// [`Tuning::transaction_idle`](crate::options::Tuning::transaction_idle).
 #[must_use = "a snapshot ends when it is dropped"]
 pub struct Snapshot {
     /// Dropped before the handle to the database.

@@ -88,7 +88,7 @@ impl ServerTransaction {
     /// Answers the call by which it was begun. `path` is its name in events; it ends when it is not used for `idle`; `calls` is called from any thread when there is a call after
     /// [`turn`](Self::turn) said that it waits.
     pub fn begun(mut asked: Asked, path: &str, idle: Duration, calls: impl Fn() + Send + Sync + 'static) -> Self {
-        let options = Options::new(path).transaction_idle(idle);
+        let options = Options::new(path).tuning(|t| t.transaction_idle(idle));
         let transaction = KeptTransaction::new(&options, OnServer(Box::new(calls)), None);
         let (looks, looked_at) = (Recurring::default(), Arc::downgrade(&transaction));
         looks.by(transaction.first_look(), move || looked_at.upgrade()?.look());

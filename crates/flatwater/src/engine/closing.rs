@@ -3,7 +3,7 @@
 //! Owns: the close in progress, what it leaves behind if something does not end, and how many databases copy the rest of their WALs at a
 //! time. Runs on the thread that closes, on the writer's thread, or on `fw-close` if there is no writer, and at the end of the time on
 //! the timer's. Invariants: the writer's connection is the last one closed, so that SQLite's own last-close checkpoint runs there; each
-//! caller of `close` is answered, at the latest `GRACE` after `Options::close_wait`; the reservation of the file ends when the last
+//! caller of `close` is answered, at the latest `GRACE` after `Tuning::close_wait`; the reservation of the file ends when the last
 //! connection is closed, and not before; there are never more copies at a time than places, so that the disk has a bounded number of
 //! syncs to do when the time of a close is over; who gets no place in time copies nothing, and its WAL stays for the next open. Leaves
 //! out: how the workers end what they run, and copying (`workers::writer`).

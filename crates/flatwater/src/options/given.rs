@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use super::Options;
+use super::{Options, Tuning};
 use flatwater_base::thread::lock;
 
 type Closure = dyn Fn(&rusqlite::Connection) -> rusqlite::Result<()> + Send + Sync;
@@ -163,7 +163,7 @@ impl std::fmt::Debug for Image {
     }
 }
 
-impl Options {
+impl Tuning {
     /// Opens the database in memory with this content: the bytes of a database file, or what
     /// [`Database::serialize`](crate::Database::serialize) returned. For `":memory:"` only.
     ///
@@ -176,11 +176,12 @@ impl Options {
     /// use flatwater::Options;
     /// let template = Options::new(":memory:").open().await?;
     /// template.execute("CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT)", ()).await?;
-    /// let copy = Options::new(":memory:").deserialize(template.serialize().await?).open().await?;
+    /// let bytes = template.serialize().await?;
+    /// let copy = Options::new(":memory:").tuning(|t| t.deserialize(bytes)).open().await?;
     /// # Ok(()) }
     /// ```
     pub fn deserialize(mut self, bytes: impl Into<Arc<[u8]>>) -> Self {
-        self.image = Image(Mutex::new(Some(bytes.into())));
+        self.0.image = Image(Mutex::new(Some(bytes.into())));
         self
     }
 }
@@ -191,7 +192,7 @@ mod tests {
 
     #[test]
     fn options_show_how_many_bytes_there_are_and_not_which() {
-        let options = Options::new(":memory:").deserialize(*b"secret");
+        let options = Options::new(":memory:").tuning(|t| t.deserialize(*b"secret"));
         let shown = format!("{options:?}");
         assert!(shown.contains("Image(Some(6))") && !shown.contains("secret"), "{shown}");
         assert_ne!(options, Options::new(":memory:"));
@@ -199,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_clone_keeps_the_bytes_that_another_took() {
-        let options = Options::new(":memory:").deserialize(vec![1, 2]);
+        let options = Options::new(":memory:").tuning(|t| t.deserialize(vec![1, 2]));
         let other = options.clone();
         assert_eq!(options.image.take().as_deref(), Some(&[1, 2][..]));
         assert!(!options.image.is_some() && other.image.is_some());

@@ -169,22 +169,8 @@ setters! {
     /// Enforces foreign keys. Default on.
     foreign_keys: bool;
 
-    /// Takes a name in double quotes for a text if there is no column of that name, as SQLite does by itself
-    /// (<https://sqlite.org/quirks.html#double_quoted_string_literals_are_accepted>). Default off: `"name"` is a column, a
-    /// misspelt one an error, and a text is written `'text'`. A file with such texts in its schema is opened either way, and
-    /// its tables and indexes work. Its views and triggers with them need this, and so does an ALTER TABLE that renames, or
-    /// drops a column.
-    double_quoted_strings: bool;
-
     /// Sets how long to wait for a lock that another process holds. Default 30 s.
     busy_timeout: Duration;
-
-    /// Sets how long a transaction may stay unused before it is rolled back. Default 30 s.
-    transaction_idle: Duration;
-
-    /// Sets how long `close` waits for submitted calls. Then it rolls an open transaction back, interrupts reads, and
-    /// returns within two more seconds, even if a closure still runs. Default 5 s.
-    close_wait: Duration;
 
     /// Sets the deadline of every call on the handle that this `open` returns, as
     /// [`Database::with_timeout`](crate::Database::with_timeout) does. Other handles of the file may have other
@@ -217,19 +203,9 @@ impl Options {
     }
 
     /// Opens the database read-only: the file must exist and is never written. Default off, except for a file that is
-    /// [`untrusted`](Self::untrusted).
+    /// [`untrusted`](Tuning::untrusted).
     pub fn read_only(mut self, on: bool) -> Self {
         (self.read_only, self.writes) = (on, !on);
-        self
-    }
-
-    /// Attaches another database file as `name` on every connection. It is opened like the main file, but its journal
-    /// mode is left unchanged. A `file:` URI may set `mode` and `immutable`. Writes to it are never grouped. Every
-    /// transaction, including that of a `batch` or `execute_many`, takes the write lock of every attached file, even if
-    /// it does not use the file, because BEGIN IMMEDIATE does so.
-    pub fn attach(mut self, name: impl Into<String>, path: impl AsRef<Path>) -> Self {
-        let path = path.as_ref().to_owned();
-        self.attach.push(Attached { name: name.into(), path, mode: None, immutable: false });
         self
     }
 

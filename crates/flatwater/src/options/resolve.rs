@@ -275,18 +275,20 @@ mod tests {
         assert!(refused(Options::new(":memory:").read_only(true)).contains("stay empty"));
         assert!(refused(Options::new(":memory:").tuning(|t| t.assume_immutable(true))).contains("stay empty"));
         assert!(refused(Options::new("a").optimize_every(Duration::ZERO)).contains("`optimize_every`"));
-        assert!(refused(Options::new("a").deserialize(vec![0])).contains("`deserialize`"));
+        assert!(refused(Options::new("a").tuning(|t| t.deserialize(vec![0]))).contains("`deserialize`"));
         assert!(refused(Options::new("a").readers(0)).contains("`readers`"));
         assert!(refused(Options::new("a").tuning(|t| t.queue(0))).contains("`queue`"));
         assert!(refused(Options::new("a").tuning(|t| t.statement_cache(0))).contains("`statement_cache`"));
         assert!(refused(Options::new("a").tuning(|t| t.group(GroupLimits::default().members(1)))).contains("no_group"));
-        assert!(refused(Options::new("a").transaction_idle(Duration::ZERO)).contains("`transaction_idle`"));
-        assert!(refused(Options::new("a").attach("Main", "b")).contains("SQLite's own"));
-        assert!(refused(Options::new("a").attach("b", "b").attach("B", "c")).contains("two databases"));
-        assert!(refused(Options::new("a").attach("b", "./a")).contains("itself"));
-        assert!(refused(Options::new("a").attach("b", "file:a?mode=ro")).contains("itself"));
-        assert!(refused(Options::new("a").attach("b", ":memory:")).contains("needs a file"));
-        assert!(refused(Options::new("a").attach("b", "file:b?vfs=unix")).contains("`mode`"));
+        assert!(
+            refused(Options::new("a").tuning(|t| t.transaction_idle(Duration::ZERO))).contains("`transaction_idle`")
+        );
+        assert!(refused(Options::new("a").tuning(|t| t.attach("Main", "b"))).contains("SQLite's own"));
+        assert!(refused(Options::new("a").tuning(|t| t.attach("b", "b").attach("B", "c"))).contains("two databases"));
+        assert!(refused(Options::new("a").tuning(|t| t.attach("b", "./a"))).contains("itself"));
+        assert!(refused(Options::new("a").tuning(|t| t.attach("b", "file:a?mode=ro"))).contains("itself"));
+        assert!(refused(Options::new("a").tuning(|t| t.attach("b", ":memory:"))).contains("needs a file"));
+        assert!(refused(Options::new("a").tuning(|t| t.attach("b", "file:b?vfs=unix"))).contains("`mode`"));
     }
 
     #[test]
@@ -299,18 +301,19 @@ mod tests {
         assert!(Options::new("file:/d/a.db?immutable=1").resolve().unwrap().read_only);
         assert!(Options::new("file:any?mode=memory").resolve().unwrap().is_memory());
         assert!(Options::new("file::memory:").resolve().unwrap().is_memory());
-        let attached = &Options::new("/d/a.db").attach("b", "file:/d/b.db?immutable=1").resolve().unwrap().attach[0];
+        let attached =
+            &Options::new("/d/a.db").tuning(|t| t.attach("b", "file:/d/b.db?immutable=1")).resolve().unwrap().attach[0];
         assert!(attached.mode == Some(Mode::ReadOnly) && attached.immutable && attached.path == Path::new("/d/b.db"));
     }
 
     #[test]
     fn an_untrusted_file_is_only_read_unless_the_program_asks_to_write() {
         let is_read_only = |options: Options| options.resolve().unwrap().read_only;
-        let untrusted = || Options::new("/d/a").untrusted();
+        let untrusted = || Options::new("/d/a").tuning(|t| t.untrusted());
         assert!(is_read_only(untrusted()) && is_read_only(untrusted().read_only(true)));
         assert!(!is_read_only(untrusted().read_only(false)));
-        assert!(!is_read_only(Options::new("/d/a").read_only(false).untrusted()), "in any order");
-        assert!(!is_read_only(Options::new(":memory:").untrusted()));
+        assert!(!is_read_only(Options::new("/d/a").read_only(false).tuning(|t| t.untrusted())), "in any order");
+        assert!(!is_read_only(Options::new(":memory:").tuning(|t| t.untrusted())));
         assert_eq!(untrusted().resolve().unwrap().step_limit, Some(UNTRUSTED_STEPS));
         assert_eq!(untrusted().tuning(|t| t.step_limit(7)).resolve().unwrap().step_limit, Some(7));
         assert!(refused(untrusted().tuning(|t| t.mmap_bytes(1))).contains("`mmap_bytes`"));
@@ -328,7 +331,7 @@ mod tests {
         assert_eq!(options.difference(&Options::new("b").read_only(true).create(false)), None);
         assert_eq!(options.difference(&options.clone().durability(Durability::Full)), Some("durability"));
         assert_eq!(options.difference(&options.clone().on_open("SELECT 1")), Some("on_open"));
-        assert_eq!(options.difference(&options.clone().attach("b", "b")), Some("attach"));
+        assert_eq!(options.difference(&options.clone().tuning(|t| t.attach("b", "b"))), Some("attach"));
         let nothing = || Options::new("a").on_connect(|_| Ok(()));
         assert_eq!(nothing().difference(&nothing()), Some("on_connect"), "two closures");
         let one = nothing();

@@ -1,12 +1,13 @@
-//! The settings that most programs leave as they are, and files from strangers, for which some of them have limits.
+//! The settings that most programs leave as they are.
 //!
 //! Owns: their setters. Plain values, usable on any thread. Invariant: the defaults are part of the API. Leaves out:
 //! applying them, and what protects a connection (`connection::open::switches`).
 
+use std::path::Path;
 use std::time::Duration;
 
 use super::choices::{AutoVacuum, Fairness, GroupLimits, TempStore};
-use super::{Inline, Options};
+use super::{Attached, Inline, Options};
 
 /// The second tier of [`Options`]: settings that most programs leave as they are. Set by [`Options::tuning`].
 #[derive(Debug)]
@@ -25,30 +26,17 @@ impl Options {
     pub fn tuning(self, set: impl FnOnce(Tuning) -> Tuning) -> Self {
         set(Tuning(self)).0
     }
-
-    /// Opens a file that a stranger may have made, such as an upload (<https://sqlite.org/security.html>). Default off.
-    ///
-    /// - It is opened [`read_only`](Self::read_only), unless that is set to false.
-    /// - Its schema runs no function and no virtual table that has effects or is not known to have none: functions of
-    ///   the program in its views, triggers, indexes and constraints fail unless they are
-    ///   [`SQLITE_INNOCUOUS`](https://sqlite.org/c3ref/c_deterministic.html). The program's own statements may call
-    ///   them.
-    /// - No SQL writes its schema or its pages directly, and each page is checked when it is read.
-    /// - Lengths (16 MiB), columns (500), the depth of expressions (100) and other sizes have low limits, beyond which
-    ///   a statement fails. A statement ends after 1,000,000,000 steps, or after [`Tuning::step_limit`].
-    /// - A result has at most 64 MiB, or [`Tuning::result_limit`]. A stream may be longer: its parts may not.
-    /// - SQLite takes at most 128 MiB of memory for a statement, or [`Tuning::memory_limit`].
-    ///
-    /// It does not limit time: set a [`timeout`](Self::timeout).
-    /// [`integrity_check`](crate::Database::integrity_check) says whether it is damaged.
-    pub fn untrusted(mut self) -> Self {
-        self.untrusted = true;
-        self
-    }
 }
 
 setters! {
     Tuning, options => options.0;
+
+    /// Sets how long a transaction may stay unused before it is rolled back. Default 30 s.
+    transaction_idle: Duration;
+
+    /// Sets how long `close` waits for submitted calls. Then it rolls an open transaction back, interrupts reads, and
+    /// returns within two more seconds, even if a closure still runs. Default 5 s.
+    close_wait: Duration;
 
     /// Sets the number of requests that may wait in a queue. The writer has one queue, the readers share another, and a
     /// third holds streams, snapshots, read closures and backups. A call that finds its queue full waits for a free place, in
@@ -73,6 +61,13 @@ setters! {
     /// Sets whether processes that write take turns in the order in which they came (the file `<db>-turn`), or only poll
     /// for the lock. Default [`Fairness::Auto`].
     fairness: Fairness;
+
+    /// Takes a name in double quotes for a text if there is no column of that name, as SQLite does by itself
+    /// (<https://sqlite.org/quirks.html#double_quoted_string_literals_are_accepted>). Default off: `"name"` is a column, a
+    /// misspelt one an error, and a text is written `'text'`. A file with such texts in its schema is opened either way, and
+    /// its tables and indexes work. Its views and triggers with them need this, and so does an ALTER TABLE that renames, or
+    /// drops a column.
+    double_quoted_strings: bool;
 
     /// Asserts that no process changes the file while it is open. The file is then only read, without locks, and needs
     /// no other file beside it. If a process changes the file anyway, reads return wrong results
@@ -133,24 +128,54 @@ setters! {
 
     /// Ends a statement after about so many steps of SQLite's virtual machine, with
     /// [`ErrorKind::Sql`](crate::ErrorKind::Sql). Of a stream this counts for each fetch. Default: no limit, except for
-    /// a file that is [`untrusted`](Options::untrusted).
+    /// a file that is [`untrusted`](Self::untrusted).
     step_limit: u32 => Some;
 
     /// Ends a statement whose result takes more than so many bytes of memory, with [`ErrorKind::Sql`](crate::ErrorKind::Sql):
     /// 16 bytes for each value, and the bytes of texts and blobs; or the length of the JSON. Of a stream this counts for
     /// each fetch. A write that returns too much is executed, and the error says so. Default: no limit, except for a file
-    /// that is [`untrusted`](Options::untrusted).
+    /// that is [`untrusted`](Self::untrusted).
     result_limit: usize => Some;
 
     /// Ends a statement for which SQLite takes more than so many bytes of memory, with
     /// [`ErrorKind::Sql`](crate::ErrorKind::Sql): values that it computes, what it gathers, and the pages that it reads into the
     /// cache, so it has to be larger than the caches. Of a stream this counts for each fetch. SQLite ends a transaction or a
     /// snapshot with such a statement. It has no effect in a program that used SQLite before its first use of Flatwater. Default:
-    /// no limit, except for a file that is [`untrusted`](Options::untrusted).
+    /// no limit, except for a file that is [`untrusted`](Self::untrusted).
     memory_limit: usize => Some;
 }
 
 impl Tuning {
+    /// Opens a file that a stranger may have made, such as an upload (<https://sqlite.org/security.html>). Default off.
+    ///
+    /// - It is opened [`read_only`](Options::read_only), unless that is set to false.
+    /// - Its schema runs no function and no virtual table that has effects or is not known to have none: functions of
+    ///   the program in its views, triggers, indexes and constraints fail unless they are
+    ///   [`SQLITE_INNOCUOUS`](https://sqlite.org/c3ref/c_deterministic.html). The program's own statements may call
+    ///   them.
+    /// - No SQL writes its schema or its pages directly, and each page is checked when it is read.
+    /// - Lengths (16 MiB), columns (500), the depth of expressions (100) and other sizes have low limits, beyond which
+    ///   a statement fails. A statement ends after 1,000,000,000 steps, or after [`Self::step_limit`].
+    /// - A result has at most 64 MiB, or [`Self::result_limit`]. A stream may be longer: its parts may not.
+    /// - SQLite takes at most 128 MiB of memory for a statement, or [`Self::memory_limit`].
+    ///
+    /// It does not limit time: set a [`timeout`](Options::timeout).
+    /// [`integrity_check`](crate::Database::integrity_check) says whether it is damaged.
+    pub fn untrusted(mut self) -> Self {
+        self.0.untrusted = true;
+        self
+    }
+
+    /// Attaches another database file as `name` on every connection. It is opened like the main file, but its journal
+    /// mode is left unchanged. A `file:` URI may set `mode` and `immutable`. Writes to it are never grouped. Every
+    /// transaction, including that of a `batch` or `execute_many`, takes the write lock of every attached file, even if
+    /// it does not use the file, because BEGIN IMMEDIATE does so.
+    pub fn attach(mut self, name: impl Into<String>, path: impl AsRef<Path>) -> Self {
+        let path = path.as_ref().to_owned();
+        self.0.attach.push(Attached { name: name.into(), path, mode: None, immutable: false });
+        self
+    }
+
     /// Disables groups: every write runs in its own transaction.
     pub fn no_group(mut self) -> Self {
         self.0.group = None;

@@ -54,7 +54,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         connection = dbapi.connect(
             **conn_params,
             foreign_keys=True,
-            double_quoted_strings=False,
+            tuning={"double_quoted_strings": False},
             functions=lambda functions: register(Functions(functions)),
         )
         for command in filter(str.strip, self.init_commands):

@@ -22,7 +22,7 @@ from flatwater._native import TransactionGuard
 @pytest.mark.parametrize("end", ["commit", "execute", "rollback"])
 async def test_the_end_of_an_idle_transaction_is_told_once(file, own, end):
     await (await made(file)).close()
-    async with aiosqlite.connect(file, transaction_idle=0.5) as db:
+    async with aiosqlite.connect(file, tuning={"transaction_idle": 0.5}) as db:
         if own:
             await db.execute("CREATE TEMP TABLE own (a)")
         assert has_its_own(db) is own
@@ -41,7 +41,7 @@ async def test_the_end_of_an_idle_transaction_is_told_once(file, own, end):
 
 async def test_the_idle_limit_is_five_minutes(file):
     async with await made(file) as db:
-        assert db._core._place.options["transaction_idle"] == 300
+        assert db._core._place.options["tuning"]["transaction_idle"] == 300
 
 
 # Cancellation.

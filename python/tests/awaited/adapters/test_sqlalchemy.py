@@ -64,7 +64,10 @@ async def test_a_name_in_double_quotes_that_is_no_column_is_an_error(file):
     async with Engine(file) as engine, engine.connect() as connection:
         with pytest.raises(OperationalError, match='no such column: "gone"'):
             await connection.execute(text('SELECT "gone" FROM users'))
-    async with Engine(file, connect_args={"double_quoted_strings": True}) as engine, engine.connect() as connection:
+    async with (
+        Engine(file, connect_args={"tuning": {"double_quoted_strings": True}}) as engine,
+        engine.connect() as connection,
+    ):
         assert (await connection.execute(text('SELECT "gone"'))).scalar_one() == "gone"
 
 
@@ -415,7 +418,7 @@ async def test_databases_in_memory(tmp_path):
 
 async def test_options_of_the_engine_are_arguments_of_connect(file, tmp_path):
     attached = tmp_path / "attached.db"
-    options = {"attach": {"side": str(attached)}, "foreign_keys": True, "timeout": 1.0}
+    options = {"tuning": {"attach": {"side": str(attached)}}, "foreign_keys": True, "timeout": 1.0}
     async with Engine(file, connect_args=options) as engine:
         async with engine.begin() as connection:
             await connection.execute(text("CREATE TABLE side.notes (a)"))

@@ -41,7 +41,7 @@ async def test_a_transaction_that_has_ended_belongs_to_no_task(place):
 
 
 async def test_a_transaction_that_was_idle_for_too_long_belongs_to_no_task(place):
-    async with flatwater.connect(place, transaction_idle=0.05) as db:
+    async with flatwater.connect(place, tuning={"transaction_idle": 0.05}) as db:
         await db.execute("CREATE TABLE t (a)")
         async with db.transaction() as tx:
             while tx.in_transaction:
@@ -64,7 +64,7 @@ async def test_a_block_whose_commit_failed_is_undone(place):
 
 
 async def test_a_transaction_that_is_dropped_belongs_to_no_task(place):
-    async with flatwater.connect(place, transaction_idle=3600) as db:
+    async with flatwater.connect(place, tuning={"transaction_idle": 3600}) as db:
         await db.execute("CREATE TABLE t (a)")
         tx = db.transaction()
         await tx.__aenter__()
@@ -75,7 +75,7 @@ async def test_a_transaction_that_is_dropped_belongs_to_no_task(place):
 
 
 async def test_a_task_that_is_abandoned_in_its_block_takes_its_transaction_along(place):
-    async with flatwater.connect(place, transaction_idle=3600) as db:
+    async with flatwater.connect(place, tuning={"transaction_idle": 3600}) as db:
         await db.execute("CREATE TABLE t (a)")
 
         async def work(inside: asyncio.Event) -> None:

@@ -106,7 +106,7 @@ async def test_a_transaction_is_used_within_its_block(place):
 
 
 async def test_an_idle_transaction_is_rolled_back_and_says_so(place):
-    async with flatwater.connect(place, transaction_idle=0.05) as db:
+    async with flatwater.connect(place, tuning={"transaction_idle": 0.05}) as db:
         await db.execute("CREATE TABLE t (a)")
         with pytest.raises(flatwater.OperationalError, match="was not used for") as caught:
             async with db.transaction() as tx:

@@ -23,4 +23,4 @@ if os.environ.get("ATTACH") == "option":
 
         @event.listens_for(engine, "do_connect")
         def do_connect(dialect, record, args, arguments):
-            arguments["attach"] = {"test_schema": path}
+            arguments["tuning"] = {"attach": {"test_schema": path}}

@@ -164,5 +164,6 @@ fn options(role: &Role, rng: &mut StdRng) -> Options {
         .tuning(|t| t.leases(rng.random_bool(0.7)))
         .busy_timeout(Duration::from_secs(10));
     let options = if rng.random_bool(0.3) { options.tuning(|t| t.inline(Inline::Never)) } else { options };
-    (1..role.setup.files).fold(options, |options, file| options.attach(schema(file), role.setup.path(file)))
+    (1..role.setup.files)
+        .fold(options, |options, file| options.tuning(|t| t.attach(schema(file), role.setup.path(file))))
 }

@@ -37,9 +37,9 @@ pub(super) fn options(case: &Case, directory: &std::path::Path) -> Options {
             })
         })
         .busy_timeout(Duration::from_secs(2))
-        .close_wait(Duration::from_secs(2))
+        .tuning(|t| t.close_wait(Duration::from_secs(2)))
         .checkpoint(Checkpoint::Managed(managed));
-    if case.attached { options.attach("other", directory.join("other.db")) } else { options }
+    if case.attached { options.tuning(|t| t.attach("other", directory.join("other.db"))) } else { options }
 }
 
 /// Returns the result of the future, or a finding if it takes longer than `time`.

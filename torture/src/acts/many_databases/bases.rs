@@ -86,7 +86,7 @@ impl Bases {
                 number,
                 options: Options::new(&path)
                     .readers(1)
-                    .close_wait(CLOSE_WAIT)
+                    .tuning(|t| t.close_wait(CLOSE_WAIT))
                     .tuning(|t| t.extra_readers(2).inline(inline)),
                 path,
                 ledger: Ledger::default(),

@@ -98,7 +98,7 @@ fn options(case: &Case, directory: &Path) -> Options {
     let limits = CheckpointLimits::default().limit_bytes(256 << 10).hard_limit_bytes(1 << 20);
     let options = Options::new(path)
         .readers(case.readers)
-        .close_wait(Duration::from_secs(20))
+        .tuning(|t| t.close_wait(Duration::from_secs(20)))
         .checkpoint(Checkpoint::Managed(limits));
     if case.never_inline { options.tuning(|t| t.inline(Inline::Never)) } else { options }
 }

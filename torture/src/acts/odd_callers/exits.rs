@@ -148,7 +148,7 @@ pub(crate) fn part(args: &[String]) -> ExitCode {
 type InFlight = Vec<Box<dyn std::any::Any>>;
 
 fn ends_so(path: &Path, state: &str, ending: &str, rng: &mut StdRng) -> Result<(), Finding> {
-    let db = options(path, rng).close_wait(Duration::from_millis(200)).open().wait()?;
+    let db = options(path, rng).tuning(|t| t.close_wait(Duration::from_millis(200))).open().wait()?;
     let before = rng.random_range(1..200);
     for number in 1..=before {
         finish("a write", db.execute(INSERT, (number,)))??;

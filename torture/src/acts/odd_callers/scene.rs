@@ -134,8 +134,10 @@ pub(crate) fn options(path: &Path, rng: &mut impl Rng) -> Options {
         .tuning(|t| t.queue(queue))
         .readers(rng.random_range(1..4))
         .tuning(|t| t.leases(rng.random_bool(0.7)))
-        .transaction_idle(Duration::from_millis(rng.random_range(200..800)))
-        .close_wait(Duration::from_millis(rng.random_range(50..500)));
+        .tuning(|t| {
+            t.transaction_idle(Duration::from_millis(rng.random_range(200..800)))
+                .close_wait(Duration::from_millis(rng.random_range(50..500)))
+        });
     if rng.random_bool(0.3) {
         options = options.tuning(|t| t.inline(Inline::Never));
     }

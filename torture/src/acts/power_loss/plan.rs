@@ -126,7 +126,7 @@ impl Plan {
             options = options.key(plain::key());
         }
         if self.has_side {
-            options = options.attach("side", directory.join(SIDE));
+            options = options.tuning(|t| t.attach("side", directory.join(SIDE)));
         }
         options
     }

@@ -53,7 +53,7 @@ impl Way {
             }
             Self::Mapped => options.tuning(|t| t.mmap_bytes(MAPPED_BYTES)),
             Self::Immutable => options.tuning(|t| t.assume_immutable(true)),
-            Self::Untrusted => options.untrusted(),
+            Self::Untrusted => options.tuning(|t| t.untrusted()),
         }
     }
 

@@ -131,7 +131,8 @@ mod tests {
     fn the_first_connection_derives_the_keys_of_all_files_and_the_others_are_given_them() {
         let directory = tempfile::tempdir().unwrap();
         let [path, other] = ["a.db", "b.db"].map(|name| directory.path().join(name));
-        let options = Options::new(&path).key(Key::text("open sesame")).attach("other", &other).resolve().unwrap();
+        let options =
+            Options::new(&path).key(Key::text("open sesame")).tuning(|t| t.attach("other", &other)).resolve().unwrap();
         let open = |role| EngineConnection::open(&options, &Arc::default(), role, Box::new(|_| false)).unwrap();
         let key = options.key.as_ref().unwrap();
         let first = open(Role::Creator);

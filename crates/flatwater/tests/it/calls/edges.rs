@@ -33,7 +33,8 @@ const INSERT: &str = "INSERT INTO t VALUES (?)";
 async fn the_longest_duration_means_never_in_every_option(place: &Place) {
     let long = |options: Options| {
         let group = GroupLimits::default().time(Duration::MAX);
-        let options = options.busy_timeout(Duration::MAX).transaction_idle(Duration::MAX).close_wait(Duration::MAX);
+        let options =
+            options.busy_timeout(Duration::MAX).tuning(|t| t.transaction_idle(Duration::MAX).close_wait(Duration::MAX));
         options.tuning(|t| t.group(group))
     };
     let db = empty_table(long(place.options())).await;
@@ -72,7 +73,7 @@ async fn is_refused_at_once<T: std::fmt::Debug>(call: impl Future<Output = Resul
 }
 
 async fn calls_after_close_are_refused_at_once_while_a_transaction_delays_it(place: &Place) {
-    let db = empty_table(place.options().close_wait(HOUR)).await;
+    let db = empty_table(place.options().tuning(|t| t.close_wait(HOUR))).await;
     let tx = db.begin().await.unwrap();
     let late_read = db.query("SELECT 1", ());
     let mut close = Box::pin(db.close());
@@ -93,7 +94,8 @@ async fn calls_after_close_are_refused_at_once_while_a_transaction_delays_it(pla
 }
 
 async fn a_begin_that_was_queued_before_a_close_ends_with_the_close(place: &Place) {
-    let db = empty_table(place.options().close_wait(Duration::from_millis(50)).transaction_idle(HOUR)).await;
+    let db =
+        empty_table(place.options().tuning(|t| t.close_wait(Duration::from_millis(50)).transaction_idle(HOUR))).await;
     let first = db.begin().await.unwrap();
     let mut second = Box::pin(db.begin());
     assert!(futures_util::poll!(second.as_mut()).is_pending());
@@ -180,7 +182,7 @@ async fn temp_objects_end_with_their_transaction_whatever_their_names_and_keys_a
 async fn a_group_does_not_wait_for_a_lock_on_a_file_its_members_do_not_touch(place: &Place) {
     let other = TestFile::new();
     other.plain().execute_batch("CREATE TABLE o (a)").unwrap();
-    let db = empty_table(place.options().attach("other", other.path()).busy_timeout(HOUR)).await;
+    let db = empty_table(place.options().tuning(|t| t.attach("other", other.path())).busy_timeout(HOUR)).await;
     let plain = other.plain();
     for round in 0..3 {
         db.execute(INSERT, (0,)).await.unwrap();

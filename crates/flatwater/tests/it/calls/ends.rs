@@ -107,7 +107,7 @@ fn rows(place: &Place) -> i64 {
 async fn whatever_runs_is_ended_by_a_close_which_succeeds(place: &Place) {
     for (name, begin) in WRITES.into_iter().chain(READS) {
         let place = place.another();
-        let db = empty_table(place.options().close_wait(Duration::from_millis(10))).await;
+        let db = empty_table(place.options().tuning(|t| t.close_wait(Duration::from_millis(10)))).await;
         let call = begun(&db, begin).await;
         db.close().await.unwrap_or_else(|error| panic!("{name}: {error}"));
         let ended = call.await.unwrap().unwrap_err();
@@ -148,7 +148,7 @@ async fn a_read_that_runs_is_ended_when_its_caller_leaves(place: &Place) {
 }
 
 async fn writes_that_waited_are_done_though_the_time_of_the_close_is_over(place: &Place) {
-    let db = empty_table(place.options().close_wait(Duration::from_millis(10))).await;
+    let db = empty_table(place.options().tuning(|t| t.close_wait(Duration::from_millis(10)))).await;
     let endless = begun(&db, WRITES[0].1).await;
     let insert = |n: i64| db.execute("INSERT INTO t VALUES (?)", (n,));
     let mut behind: Vec<_> = (0..50).map(insert).collect();
@@ -178,7 +178,7 @@ async fn begin_group(db: &Database, steps: i64) -> [Call<ExecuteResult>; 2] {
 }
 
 async fn a_group_is_finished_without_its_callers_and_ended_by_a_close(place: &Place) {
-    let db = empty_table(grouped(place.options()).close_wait(Duration::from_millis(10))).await;
+    let db = empty_table(grouped(place.options()).tuning(|t| t.close_wait(Duration::from_millis(10)))).await;
     for _ in 0..2 {
         db.ungrouped().execute("INSERT INTO t VALUES (?)", (0,)).await.unwrap();
         db.ungrouped().execute(LONG, (1,)).await.unwrap();

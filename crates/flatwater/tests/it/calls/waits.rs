@@ -261,7 +261,7 @@ fn a_wait_for_the_lock_of_an_attached_file_in_a_transaction_ends() {
     let (file, other) = (TestFile::new(), TestFile::new());
     run(async {
         empty_table(other.options()).await.close().await.unwrap();
-        let db = empty_table(file.options().attach("other", other.path()).busy_timeout(NEVER)).await;
+        let db = empty_table(file.options().tuning(|t| t.attach("other", other.path())).busy_timeout(NEVER)).await;
         let plain = other.plain();
         // A transaction would take this lock at its beginning.
         let tx = db.begin().await;
@@ -354,7 +354,7 @@ fn an_opening_that_waits_for_a_lock_ends() {
         // Another one attaches it.
         plain.execute_batch("BEGIN EXCLUSIVE").unwrap();
         let main = TestFile::new();
-        let mut open = Box::pin(main.options().attach("other", file.path()).busy_timeout(NEVER).open());
+        let mut open = Box::pin(main.options().tuning(|t| t.attach("other", file.path())).busy_timeout(NEVER).open());
         assert!(futures_util::poll!(&mut open).is_pending());
         until(|| main.path().exists()).await;
         drop(open);
@@ -377,7 +377,7 @@ fn an_opening_whose_migration_waits_or_runs_ends() {
         assert!(futures_util::poll!(&mut open).is_pending());
         drop(open);
         // With other options it is refused while the one that was given up has it.
-        let other = file.options().busy_timeout(NEVER).transaction_idle(SOON);
+        let other = file.options().busy_timeout(NEVER).tuning(|t| t.transaction_idle(SOON));
         until(|| other.clone().open().wait().is_ok()).await;
         plain.execute_batch("COMMIT").unwrap();
         let mut open = Box::pin(file.options().migrations([first, ("002_b", ENDLESS)]).open());
@@ -416,7 +416,7 @@ fn an_opening_that_waits_for_another_one_of_this_process_ends() {
 fn a_wait_for_a_close_ends_and_the_close_goes_on() {
     let file = TestFile::new();
     run(async {
-        let db = empty_table(file.options().close_wait(NEVER)).await;
+        let db = empty_table(file.options().tuning(|t| t.close_wait(NEVER))).await;
         let held = Held::reader(&db).await;
         let mut close = Box::pin(db.close());
         assert!(futures_util::poll!(&mut close).is_pending());

@@ -74,7 +74,7 @@ fn a_close_beside_a_foreign_reader_leaves_the_wal_and_loses_nothing() {
 fn a_close_that_has_no_time_loses_nothing() {
     for wait in [Duration::ZERO, Duration::from_nanos(1), Duration::from_micros(100), Duration::from_millis(1)] {
         let file = TestFile::new();
-        close_with_a_long_wal(&file, lazy(&file).close_wait(wait), || ());
+        close_with_a_long_wal(&file, lazy(&file).tuning(|t| t.close_wait(wait)), || ());
         reopens(&file);
     }
 }

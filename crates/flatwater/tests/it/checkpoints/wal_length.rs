@@ -229,7 +229,7 @@ fn the_wal_of_an_attached_file_is_copied_by_the_commits_that_find_it_long() {
     let (file, other) = (TestFile::new(), TestFile::new());
     other.plain().execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE o (a)").unwrap();
     run(async {
-        let db = file.options().attach("other", other.path()).open().await.unwrap();
+        let db = file.options().tuning(|t| t.attach("other", other.path())).open().await.unwrap();
         let _pins = other.plain();
         for _ in 0..3000 {
             db.execute("INSERT INTO other.o VALUES (randomblob(3000))", ()).await.unwrap();

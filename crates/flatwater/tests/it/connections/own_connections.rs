@@ -211,7 +211,7 @@ async fn dropping_it_rolls_back_and_gives_the_writer_back(place: &Place) {
 }
 
 async fn an_idle_transaction_is_rolled_back_and_that_is_told_once(place: &Place) {
-    let db = empty_table(place.options().transaction_idle(Duration::from_millis(20))).await;
+    let db = empty_table(place.options().tuning(|t| t.transaction_idle(Duration::from_millis(20)))).await;
     let own = db.connection();
     for rolls_back in [false, true] {
         // In one call, which cannot be idle.
@@ -338,7 +338,7 @@ fn who_waits_for_the_writer_too_long_is_told_that_the_database_is_locked() {
 fn a_deadline_that_passes_while_a_wait_for_the_writer_begins_ends_that() {
     run(async {
         let file = TestFile::new();
-        let db = empty_table(file.options().transaction_idle(HOUR)).await;
+        let db = empty_table(file.options().tuning(|t| t.transaction_idle(HOUR))).await;
         let tx = db.begin().await.unwrap();
         let waits = patient().connect(&db);
         for round in 0..1_000 {
@@ -449,7 +449,7 @@ fn a_close_of_the_database_waits_for_a_transaction_and_ends_it() {
 }
 
 async fn empty_or_open(file: &TestFile, close_wait: Duration) -> Database {
-    let db = file.options().close_wait(close_wait).open().await.unwrap();
+    let db = file.options().tuning(|t| t.close_wait(close_wait)).open().await.unwrap();
     db.execute("CREATE TABLE IF NOT EXISTS t (a)", ()).await.unwrap();
     db
 }

@@ -101,11 +101,12 @@ fn an_encrypted_database_does_not_become_plain_bytes_nor_encrypted_bytes_one_in_
         // By way of a plain file it does, which the program asks for.
         let plain = file.beside("plain.db");
         db.export(&plain, None).await.unwrap();
-        let copy = Options::new(":memory:").deserialize(std::fs::read(&plain).unwrap()).open().await.unwrap();
+        let copy =
+            Options::new(":memory:").tuning(|t| t.deserialize(std::fs::read(&plain).unwrap())).open().await.unwrap();
         assert_eq!(count(&copy).await, 100);
         db.close().await.unwrap();
         let bytes = std::fs::read(file.path()).unwrap();
-        let error = Options::new(":memory:").deserialize(bytes).open().await.unwrap_err();
+        let error = Options::new(":memory:").tuning(|t| t.deserialize(bytes)).open().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
     });
 }
@@ -130,15 +131,17 @@ fn a_file_of_a_stranger_is_read_with_its_key() {
     run(async {
         let file = EncryptedFile::new();
         filled(file.options()).await.close().await.unwrap();
-        let db = file.options().untrusted().open().await.unwrap();
+        let db = file.options().tuning(|t| t.untrusted()).open().await.unwrap();
         assert_eq!(count(&db).await, 100);
         let error = db.execute("DELETE FROM t", ()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Misuse);
         assert_eq!(problems(&db).await, [""; 0]);
-        let error = Options::new(file.path()).key(Key::text("another")).untrusted().open().await.unwrap_err();
+        let error =
+            Options::new(file.path()).key(Key::text("another")).tuning(|t| t.untrusted()).open().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Misuse, "it is open with another key: {error}");
         db.close().await.unwrap();
-        let error = Options::new(file.path()).key(Key::text("another")).untrusted().open().await.unwrap_err();
+        let error =
+            Options::new(file.path()).key(Key::text("another")).tuning(|t| t.untrusted()).open().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Key, "{error}");
     });
 }
@@ -199,11 +202,11 @@ fn a_plain_file_is_no_attached_file_of_an_encrypted_database() {
     run(async {
         let (file, plain) = (EncryptedFile::new(), TestFile::new());
         empty_table(plain.options()).await.close().await.unwrap();
-        let error = file.options().attach("plain", plain.path()).open().await.unwrap_err();
+        let error = file.options().tuning(|t| t.attach("plain", plain.path())).open().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Key, "{error}");
         let other = EncryptedFile::new();
         empty_table(other.options()).await.close().await.unwrap();
-        let error = TestFile::new().options().attach("other", other.path()).open().await.unwrap_err();
+        let error = TestFile::new().options().tuning(|t| t.attach("other", other.path())).open().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Open, "{error}");
         // A closure reads it, and keeps what it needs.
         let db = empty_table(file.options()).await;

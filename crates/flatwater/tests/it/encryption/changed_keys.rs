@@ -119,7 +119,7 @@ fn what_has_no_key_or_shares_it_is_refused() {
         let error = db.rekey(Key::text(NEW)).await.unwrap_err();
         assert!(error.kind() == ErrorKind::Misuse && error.hint().unwrap().contains("`db.export`"), "{error}");
         empty_table(other.options()).await.close().await.unwrap();
-        let db = empty_table(file.options().attach("o", other.path())).await;
+        let db = empty_table(file.options().tuning(|t| t.attach("o", other.path()))).await;
         let error = db.rekey(Key::text(NEW)).await.unwrap_err();
         assert!(error.kind() == ErrorKind::Misuse && error.message().contains("attached"), "{error}");
         assert_eq!(db.rekey(Key::text("")).await.unwrap_err().kind(), ErrorKind::Misuse);

@@ -74,7 +74,7 @@ fn use_database(key: &dyn Fn() -> Key, while_open: impl FnOnce()) {
         let file = EncryptedFile::unchecked();
         let other = EncryptedFile::unchecked();
         empty_table(Options::new(other.path()).key(key())).await.close().await.unwrap();
-        let db = empty_table(Options::new(file.path()).key(key()).attach("o", other.path())).await;
+        let db = empty_table(Options::new(file.path()).key(key()).tuning(|t| t.attach("o", other.path()))).await;
         db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
         db.backup(file.beside("copy.db")).await.unwrap();
         assert_eq!(count(&db).await, 1);

@@ -120,7 +120,7 @@ fn attached_files_have_the_same_key_each_with_its_salt() {
         let db = empty_table(other.options()).await;
         db.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
         db.close().await.unwrap();
-        let options = file.options().attach("o", other.path());
+        let options = file.options().tuning(|t| t.attach("o", other.path()));
         let db = options.clone().open().await.unwrap();
         let rows = db.query_value::<i64>("SELECT count(*) FROM o.t", ()).await.unwrap();
         db.execute("INSERT INTO o.t VALUES (2)", ()).await.unwrap();
@@ -131,12 +131,12 @@ fn attached_files_have_the_same_key_each_with_its_salt() {
 
         let plain = TestFile::new();
         plain.plain().execute_batch("CREATE TABLE t (a)").unwrap();
-        let error = file.options().attach("o", plain.path()).open().await.unwrap_err();
+        let error = file.options().tuning(|t| t.attach("o", plain.path())).open().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Key);
         assert!(error.message().contains("cannot be attached"), "{error}");
-        let error = plain.options().attach("o", other.path()).open().await.unwrap_err();
+        let error = plain.options().tuning(|t| t.attach("o", other.path())).open().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Open);
-        let db = plain.options().attach("p", plain.beside("-other")).open().await.unwrap();
+        let db = plain.options().tuning(|t| t.attach("p", plain.beside("-other"))).open().await.unwrap();
         db.execute("CREATE TABLE p.t (a)", ()).await.unwrap();
         db.close().await.unwrap();
         assert!(std::fs::read(plain.beside("-other")).unwrap().starts_with(PLAIN));
@@ -148,7 +148,7 @@ fn each_connection_has_the_keys_of_all_files() {
     run(async {
         let (file, other) = (EncryptedFile::new(), EncryptedFile::new());
         empty_table(other.options()).await.close().await.unwrap();
-        let db = empty_table(file.options().readers(8).attach("o", other.path())).await;
+        let db = empty_table(file.options().readers(8).tuning(|t| t.attach("o", other.path()))).await;
         let arrive = std::sync::Arc::new(std::sync::Barrier::new(8));
         let reads = (0..8).map(|_| {
             let arrive = arrive.clone();

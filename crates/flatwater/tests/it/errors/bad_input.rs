@@ -229,7 +229,7 @@ fn a_value_that_is_too_long_is_named_by_its_parameter_and_the_sql() {
     let file = TestFile::new();
     run(async {
         file.open().await.close().await.unwrap();
-        let db = file.options().untrusted().readers(1).open().await.unwrap();
+        let db = file.options().tuning(|t| t.untrusted()).readers(1).open().await.unwrap();
         let long = || "hunter2 ".repeat(3 << 20);
         for (sql, params, place) in [
             ("SELECT ?, length(?)", params![1, long()], "parameter 2: "),

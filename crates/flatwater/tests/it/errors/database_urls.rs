@@ -66,7 +66,7 @@ fn the_form_in_the_hint_opens_the_database() {
 fn an_attached_url_is_refused_too_and_a_file_of_such_a_name_can_be_opened() {
     let file = TestFile::new();
     run(async {
-        let error = file.options().attach("other", "sqlite:other.db").open().await.unwrap_err();
+        let error = file.options().tuning(|t| t.attach("other", "sqlite:other.db")).open().await.unwrap_err();
         assert!(error.hint().is_some_and(|hint| hint.contains("write \"other.db\"")), "{error}");
         let named = file.directory().join("sqlite:app.db");
         Options::new(&named).open().await.unwrap().close().await.unwrap();

@@ -132,7 +132,7 @@ fn an_attached_file_can_be_read_only_by_its_uri() {
     rusqlite::Connection::open(&other).unwrap().execute_batch("CREATE TABLE o (a); INSERT INTO o VALUES (7)").unwrap();
     run(async {
         let uri = format!("file:{}?mode=ro", other.display().to_string().replace(' ', "%20"));
-        let db = file.options().attach("o", uri).open().await.unwrap();
+        let db = file.options().tuning(|t| t.attach("o", uri)).open().await.unwrap();
         assert_eq!(db.query_optional_value::<i64>("SELECT a FROM o.o", ()).await.unwrap(), Some(7));
         let error = db.execute("DELETE FROM o.o", ()).await.unwrap_err();
         assert_eq!(error.sqlite_name(), Some("SQLITE_READONLY"));
@@ -158,11 +158,11 @@ fn an_attached_file_that_must_exist_is_not_created() {
     let missing = file.directory().join("missing.db");
     run(async {
         let uri = format!("file:{}?mode=rw", missing.display());
-        assert_eq!(file.options().attach("m", uri).open().await.unwrap_err().kind(), ErrorKind::Open);
+        assert_eq!(file.options().tuning(|t| t.attach("m", uri)).open().await.unwrap_err().kind(), ErrorKind::Open);
         assert!(!missing.exists());
         use std::os::unix::ffi::OsStringExt;
         let strange = file.directory().join(std::ffi::OsString::from_vec(b"\xff.db".to_vec()));
-        file.options().attach("s", &strange).open().await.unwrap().close().await.unwrap();
+        file.options().tuning(|t| t.attach("s", &strange)).open().await.unwrap().close().await.unwrap();
         assert!(strange.exists(), "another file was attached in its place");
     });
 }

@@ -96,7 +96,7 @@ fn damaged_pages_are_found_in_the_main_file_and_in_an_attached_one() {
             page[4095] ^= 0x55;
             std::fs::write(one.path(), &bytes).unwrap();
         }
-        let db = file.options().attach("more", second.path()).open().await.unwrap();
+        let db = file.options().tuning(|t| t.attach("more", second.path())).open().await.unwrap();
         for database in ["main", "more"] {
             let problems = found(db.integrity_check().database(database)).await;
             assert!(problems.iter().any(|problem| problem.contains("by_a")), "{database}: {problems:?}");

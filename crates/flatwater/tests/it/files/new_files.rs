@@ -92,7 +92,7 @@ fn an_immutable_file_with_commits_beside_it_is_refused() {
         refused(file.options().tuning(|t| t.assume_immutable(true)).open().await.unwrap_err());
         let uri = format!("file:{}?immutable=1", file.path().display());
         refused(Options::new(&uri).open().await.unwrap_err());
-        refused(main.options().attach("other", &uri).open().await.unwrap_err());
+        refused(main.options().tuning(|t| t.attach("other", &uri)).open().await.unwrap_err());
         // The last close copies the WAL and removes it.
         drop(plain);
         let db = file.options().tuning(|t| t.assume_immutable(true)).open().await.unwrap();

@@ -68,7 +68,7 @@ fn an_open_waits_for_a_close_no_longer_than_for_a_lock() {
     let file = TestFile::new();
     run(async {
         // However slow the machine is, the close waits until the closure is released.
-        let options = || file.options().close_wait(std::time::Duration::from_secs(600));
+        let options = || file.options().tuning(|t| t.close_wait(std::time::Duration::from_secs(600)));
         let db = empty_table(options()).await;
         let (release, released) = std::sync::mpsc::channel::<()>();
         let (begun, began) = std::sync::mpsc::channel();
@@ -112,7 +112,7 @@ fn options_that_differ_are_refused_by_name() {
             (file.options().readers(7), "the option `readers`"),
             (file.options().tuning(|t| t.no_group()), "the option `group`"),
             (file.options().on_open("PRAGMA recursive_triggers = 1"), "the option `on_open`"),
-            (file.options().attach("other", file.directory().join("other.db")), "the option `attach`"),
+            (file.options().tuning(|t| t.attach("other", file.directory().join("other.db"))), "the option `attach`"),
             (file.options().tuning(|t| t.assume_immutable(true)), "the option `assume_immutable`"),
         ] {
             let error = options.open().await.unwrap_err();

@@ -34,7 +34,7 @@ async fn bytes_are_the_same_database(place: &Place) {
         let db = filled(place.options().tuning(|t| t.page_size(page_size))).await;
         let bytes = db.serialize().await.unwrap();
         assert_eq!(bytes.len() % page_size as usize, 0);
-        let copy = memory().deserialize(bytes.clone()).open().await.unwrap();
+        let copy = memory().tuning(|t| t.deserialize(bytes.clone())).open().await.unwrap();
         assert_eq!(copy.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), 2000);
         assert_eq!(copy.query_value::<u32>("PRAGMA page_size", ()).await.unwrap(), page_size);
         assert_eq!(copy.query_value::<i64>("PRAGMA user_version", ()).await.unwrap(), 7);
@@ -50,9 +50,10 @@ async fn bytes_are_the_same_database(place: &Place) {
 
 async fn an_empty_database_is_bytes_too(place: &Place) {
     let db = place.open().await;
-    let copy = memory().deserialize(db.serialize().await.unwrap()).open().await.unwrap();
+    let bytes = db.serialize().await.unwrap();
+    let copy = memory().tuning(|t| t.deserialize(bytes)).open().await.unwrap();
     copy.execute("CREATE TABLE t (a)", ()).await.unwrap();
-    let none = memory().deserialize(Vec::new()).open().await.unwrap();
+    let none = memory().tuning(|t| t.deserialize(Vec::new())).open().await.unwrap();
     none.execute("CREATE TABLE t (a)", ()).await.unwrap();
 }
 
@@ -68,7 +69,7 @@ async fn a_call_that_is_too_late_or_closed_is_an_error(place: &Place) {
 fn bytes_that_are_no_database_are_refused() {
     let whole = run(async { filled(memory()).await.serialize().await.unwrap() });
     for bytes in [b"short".to_vec(), vec![7; 5000], whole[..100].to_vec(), whole[..whole.len() / 2].to_vec()] {
-        let opened = run(async { memory().deserialize(bytes.clone()).open().await });
+        let opened = run(async { memory().tuning(|t| t.deserialize(bytes.clone())).open().await });
         let error = opened.unwrap_err();
         assert_eq!((error.kind(), error.operation()), (ErrorKind::Corrupt, Some("open")), "{}: {error}", bytes.len());
     }
@@ -81,20 +82,21 @@ fn a_file_in_wal_mode_is_bytes_as_of_its_newest_commit_and_others_write_meanwhil
         let db = filled(file.options()).await;
         let tx = db.begin().await.unwrap();
         tx.execute("DELETE FROM t", ()).await.unwrap();
-        let copy = memory().deserialize(db.serialize().await.unwrap()).open().await.unwrap();
+        let bytes = db.serialize().await.unwrap();
+        let copy = memory().tuning(|t| t.deserialize(bytes)).open().await.unwrap();
         assert_eq!(copy.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), 2000);
         tx.commit().await.unwrap();
         assert_eq!(db.stats().readers_held, 0);
         db.close().await.unwrap();
         // The bytes of the file itself say that it has a WAL.
-        let copy = memory().deserialize(std::fs::read(file.path()).unwrap()).open().await.unwrap();
+        let copy = memory().tuning(|t| t.deserialize(std::fs::read(file.path()).unwrap())).open().await.unwrap();
         assert_eq!(copy.query_value::<i64>("SELECT count(*) FROM t", ()).await.unwrap(), 0);
     });
 }
 
 #[test]
 fn options_open_as_many_databases_as_one_likes() {
-    let options = memory().deserialize(run(async { filled(memory()).await.serialize().await.unwrap() }));
+    let options = memory().tuning(|t| t.deserialize(run(async { filled(memory()).await.serialize().await.unwrap() })));
     run(async {
         for _ in 0..2 {
             let db = options.clone().open().await.unwrap();

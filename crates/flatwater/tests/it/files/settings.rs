@@ -160,7 +160,7 @@ async fn attached_databases_are_there_on_the_writer_and_on_every_reader(place: &
     let other = TestFile::new();
     other.plain().execute_batch("CREATE TABLE o (a); INSERT INTO o VALUES (1)").unwrap();
     let readers = if place.has_readers() { 2 } else { 1 };
-    let options = place.options().readers(readers).attach("o'ther", other.path());
+    let options = place.options().readers(readers).tuning(|t| t.attach("o'ther", other.path()));
     let db = options.clone().open().await.unwrap();
     db.execute("CREATE TABLE t (a)", ()).await.unwrap();
     let together = Arc::new(Barrier::new(readers));
@@ -195,7 +195,8 @@ async fn attached_databases_are_there_on_the_writer_and_on_every_reader(place: &
 async fn attached_databases_have_the_durability_of_the_options(place: &Place) {
     let other = TestFile::new();
     for (durability, synchronous) in [(Durability::Full, "2"), (Durability::Normal, "1")] {
-        let db = place.options().durability(durability).attach("other", other.path()).open().await.unwrap();
+        let db =
+            place.options().durability(durability).tuning(|t| t.attach("other", other.path())).open().await.unwrap();
         let [writer, _] = pragmas(&db, ["main.synchronous", "other.synchronous"]).await;
         assert_eq!(writer, [synchronous, synchronous]);
         db.close().await.unwrap();
@@ -209,7 +210,7 @@ fn a_database_that_cannot_be_attached_keeps_the_whole_from_opening() {
     run(async {
         for (name, wanted) in [("missing/a.db", ErrorKind::Open), ("text", ErrorKind::Open)] {
             let path = file.directory().join(name);
-            let error = file.options().attach("other", &path).open().await.unwrap_err();
+            let error = file.options().tuning(|t| t.attach("other", &path)).open().await.unwrap_err();
             assert_eq!((error.kind(), error.operation()), (wanted, Some("open")), "{error}");
             assert!(error.message().contains(path.to_str().unwrap()), "{error}");
         }
@@ -222,10 +223,10 @@ fn what_would_be_another_database_on_every_connection_cannot_be_attached() {
     let file = TestFile::new();
     run(async {
         for path in [":memory:", ""] {
-            let error = file.options().attach("other", path).open().await.unwrap_err();
+            let error = file.options().tuning(|t| t.attach("other", path)).open().await.unwrap_err();
             assert_eq!((error.kind(), error.operation()), (ErrorKind::Misuse, Some("open")), "{path:?}: {error}");
         }
-        let memory = Options::new(":memory:").attach("other", ":memory:").open().await.unwrap();
+        let memory = Options::new(":memory:").tuning(|t| t.attach("other", ":memory:")).open().await.unwrap();
         memory.execute_script("CREATE TABLE other.o (a); INSERT INTO o VALUES (1)").await.unwrap();
         assert_eq!(memory.query_optional_value::<i64>("SELECT a FROM o", ()).await.unwrap(), Some(1));
     });
@@ -241,7 +242,7 @@ fn a_database_cannot_be_attached_to_itself_under_whatever_name() {
     run(async {
         file.open().await.close().await.unwrap();
         for path in [file.path(), link, around.join("..").join("test.db")] {
-            let error = file.options().attach("again", &path).open().await.unwrap_err();
+            let error = file.options().tuning(|t| t.attach("again", &path)).open().await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");
             assert!(error.message().contains("itself"), "{error}");
         }
@@ -250,7 +251,7 @@ fn a_database_cannot_be_attached_to_itself_under_whatever_name() {
 
 async fn waits_can_be_set_to_for_ever(place: &Place) {
     let forever = |options: Options| {
-        options.busy_timeout(Duration::MAX).transaction_idle(Duration::MAX).close_wait(Duration::MAX)
+        options.busy_timeout(Duration::MAX).tuning(|t| t.transaction_idle(Duration::MAX).close_wait(Duration::MAX))
     };
     let db = forever(place.options()).open().await.unwrap();
     let patient = db.with_timeout(Duration::MAX);

@@ -20,7 +20,7 @@ fn made(sql: &str) -> TestFile {
 }
 
 fn untrusted(file: &TestFile) -> Options {
-    file.options().untrusted().readers(1)
+    file.options().tuning(|t| t.untrusted()).readers(1)
 }
 
 async fn refused(db: &Database, sql: &str) -> Error {
@@ -433,7 +433,7 @@ fn bytes_of_strangers_are_opened_in_memory_under_the_same_rules() {
     let bytes = std::fs::read(file.path()).unwrap();
     let calls = Arc::default();
     run(async {
-        let options = Options::new(":memory:").untrusted().deserialize(bytes);
+        let options = Options::new(":memory:").tuning(|t| t.untrusted().deserialize(bytes));
         let db = counting(options, &calls, FunctionFlags::empty()).open().await.unwrap();
         assert_eq!(db.query_value::<i64>("SELECT a FROM t", ()).await.unwrap(), 5);
         assert!(refused(&db, "SELECT * FROM v").await.message().contains("unsafe use"));

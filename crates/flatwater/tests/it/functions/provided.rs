@@ -86,7 +86,7 @@ async fn every_connection_has_them(place: &Place) {
 }
 
 async fn definitions_of_the_schema_may_call_them(place: &Place) {
-    let db = place.options().untrusted().read_only(false).open().await.unwrap();
+    let db = place.options().tuning(|t| t.untrusted()).read_only(false).open().await.unwrap();
     db.execute_script(
         "CREATE TABLE t (a TEXT CHECK (a REGEXP '^[a-z]+$'), b AS (floor(length(a) / 2.0)));
          CREATE INDEX i ON t (a) WHERE a REGEXP 'z'; CREATE VIEW v AS SELECT a FROM t WHERE a REGEXP 'z'",

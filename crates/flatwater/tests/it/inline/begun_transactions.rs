@@ -187,7 +187,7 @@ fn what_wrote_much_or_more_than_tables_is_committed_or_undone_by_the_writers_thr
 fn one_that_is_dropped_or_forgotten_or_outlived_by_its_database_is_undone() {
     let file = TestFile::new();
     run(async {
-        let db = known(file.options().transaction_idle(Duration::from_secs(3600))).await;
+        let db = known(file.options().tuning(|t| t.transaction_idle(Duration::from_secs(3600)))).await;
         let tx = begun_here(&db).await;
         tx.execute(INSERT, (1, 1)).await.unwrap();
         drop(tx);
@@ -198,7 +198,7 @@ fn one_that_is_dropped_or_forgotten_or_outlived_by_its_database_is_undone() {
         assert_eq!(db.query_value::<i64>("SELECT sum(a) FROM t", ()).await, Ok(2));
         db.close().await.unwrap();
 
-        let db = known(file.options().transaction_idle(Duration::from_millis(50))).await;
+        let db = known(file.options().tuning(|t| t.transaction_idle(Duration::from_millis(50)))).await;
         std::mem::forget(begun_here(&db).await);
         db.execute(INSERT, (4, 4)).await.unwrap();
         let tx = begun_here(&db).await;
@@ -209,7 +209,7 @@ fn one_that_is_dropped_or_forgotten_or_outlived_by_its_database_is_undone() {
         assert_eq!(db.query_value::<i64>("SELECT sum(a) FROM t", ()).await, Ok(9));
         db.close().await.unwrap();
 
-        let db = known(file.options().close_wait(Duration::from_millis(50))).await;
+        let db = known(file.options().tuning(|t| t.close_wait(Duration::from_millis(50)))).await;
         let tx = begun_here(&db).await;
         tx.execute(INSERT, (7, 7)).await.unwrap();
         db.close().await.unwrap();
@@ -222,7 +222,7 @@ fn one_that_is_dropped_or_forgotten_or_outlived_by_its_database_is_undone() {
 fn a_close_waits_for_it_and_it_commits_while_the_close_waits() {
     let file = TestFile::new();
     run(async {
-        let db = known(file.options().close_wait(Duration::from_secs(3600))).await;
+        let db = known(file.options().tuning(|t| t.close_wait(Duration::from_secs(3600)))).await;
         let tx = begun_here(&db).await;
         tx.execute(INSERT, (1, 1)).await.unwrap();
         let closing = tokio::spawn(db.close());
@@ -337,7 +337,7 @@ fn it_begins_on_no_thread_that_may_not_run_statements() {
         db.close().await.unwrap();
         // SQLite begins in each attached file.
         other.plain().execute_batch("CREATE TABLE u (a)").unwrap();
-        let db = known(file.options().attach("other", other.path())).await;
+        let db = known(file.options().tuning(|t| t.attach("other", other.path()))).await;
         for _ in 0..5 {
             assert!(!watched(&db, db.begin()).await.1);
         }

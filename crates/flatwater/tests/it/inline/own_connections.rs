@@ -272,7 +272,8 @@ fn what_fails_here_fails_as_on_a_helper_thread_and_leaves_nothing() {
 fn a_transaction_that_began_here_and_is_idle_is_rolled_back_and_that_is_told_once() {
     let file = TestFile::new();
     run(async {
-        let db = unhurried(file.options().transaction_idle(Duration::from_millis(50))).open().await.unwrap();
+        let db =
+            unhurried(file.options().tuning(|t| t.transaction_idle(Duration::from_millis(50)))).open().await.unwrap();
         db.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b)", ()).await.unwrap();
         let own = patient(&db);
         own.query("SELECT * FROM t", ()).await.unwrap();
@@ -299,7 +300,7 @@ fn a_transaction_that_began_here_and_is_idle_is_rolled_back_and_that_is_told_onc
 fn a_transaction_that_was_in_use_at_its_limit_is_rolled_back_when_it_is_idle() {
     let file = TestFile::new();
     run(async {
-        let (db, own) = known(file.options().transaction_idle(Duration::from_millis(2))).await;
+        let (db, own) = known(file.options().tuning(|t| t.transaction_idle(Duration::from_millis(2)))).await;
         for _ in 0..20 {
             if own.execute("BEGIN", ()).await.is_err() {
                 continue;

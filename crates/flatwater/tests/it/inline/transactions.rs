@@ -178,7 +178,7 @@ fn a_stay_that_loses_the_transaction_tells_so_like_a_worker() {
 fn the_idle_limit_and_close_still_end_it() {
     let file = TestFile::new();
     run(async {
-        let db = known(file.options().transaction_idle(Duration::from_millis(30))).await;
+        let db = known(file.options().tuning(|t| t.transaction_idle(Duration::from_millis(30)))).await;
         let tx = loop {
             let (tx, before) = (db.begin().await.unwrap(), stays(&db));
             let mut failed = None;
@@ -198,7 +198,7 @@ fn the_idle_limit_and_close_still_end_it() {
         assert_eq!(count(&db).await, 1);
         db.close().await.unwrap();
 
-        let db = unhurried(file.options().close_wait(Duration::from_millis(30))).open().await.unwrap();
+        let db = unhurried(file.options().tuning(|t| t.close_wait(Duration::from_millis(30)))).open().await.unwrap();
         let tx = db.begin().await.unwrap();
         tx.execute(INSERT, (None::<i64>, 60)).await.unwrap();
         let closing = tokio::spawn({

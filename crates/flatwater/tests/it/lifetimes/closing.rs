@@ -121,7 +121,7 @@ async fn reads_submitted_before_succeed(place: &Place) {
 }
 
 async fn an_open_transaction_is_waited_for_and_then_rolled_back(place: &Place) {
-    let db = empty_table(place.options().close_wait(Duration::from_millis(50))).await;
+    let db = empty_table(place.options().tuning(|t| t.close_wait(Duration::from_millis(50)))).await;
     let mut tx = db.begin().await.unwrap();
     tx.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
     let inner = tx.begin().await.unwrap();
@@ -141,7 +141,7 @@ async fn an_open_transaction_is_waited_for_and_then_rolled_back(place: &Place) {
 }
 
 async fn an_open_transaction_that_ends_in_time_keeps_what_it_did(place: &Place) {
-    let db = empty_table(place.options().close_wait(Duration::from_secs(3600))).await;
+    let db = empty_table(place.options().tuning(|t| t.close_wait(Duration::from_secs(3600)))).await;
     let tx = db.begin().await.unwrap();
     let mut close = Box::pin(db.close());
     assert!(futures_util::poll!(&mut close).is_pending());
@@ -161,7 +161,7 @@ fn without_readers_reads_behind_an_open_transaction_are_served_whether_it_ends_i
     run(async {
         for in_time in [true, false] {
             let wait = if in_time { Duration::from_secs(3600) } else { Duration::from_millis(50) };
-            let db = empty_table(Place::in_memory().options().close_wait(wait)).await;
+            let db = empty_table(Place::in_memory().options().tuning(|t| t.close_wait(wait))).await;
             let tx = db.begin().await.unwrap();
             tx.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
             let mut read = db.query_optional_value::<i64>("SELECT count(*) FROM t", ());
@@ -188,7 +188,8 @@ async fn a_long_read_is_ended_and_told_that_the_database_is_closed(place: &Place
             // A database in memory cannot be one.
             continue;
         }
-        let options = place.options().read_only(read_only).readers(1).close_wait(Duration::from_millis(50));
+        let options =
+            place.options().read_only(read_only).readers(1).tuning(|t| t.close_wait(Duration::from_millis(50)));
         let db = options.open().await.unwrap();
         let mut running = db.query(ENDLESS, ());
         let mut waiting = db.query(ENDLESS, ());
@@ -207,7 +208,7 @@ async fn a_long_read_is_ended_and_told_that_the_database_is_closed(place: &Place
 }
 
 async fn a_long_read_on_the_writer_is_ended_too(place: &Place) {
-    let db = empty_table(place.options().close_wait(Duration::from_millis(50))).await;
+    let db = empty_table(place.options().tuning(|t| t.close_wait(Duration::from_millis(50)))).await;
     let tx = db.begin().await.unwrap();
     tx.execute("INSERT INTO t VALUES (1)", ()).await.unwrap();
     let mut read = tx.query(ENDLESS, ());
@@ -222,7 +223,7 @@ async fn a_long_read_on_the_writer_is_ended_too(place: &Place) {
 }
 
 async fn a_long_read_closure_is_ended(place: &Place) {
-    let db = empty_table(place.options().close_wait(Duration::from_millis(50))).await;
+    let db = empty_table(place.options().tuning(|t| t.close_wait(Duration::from_millis(50)))).await;
     // Long, but not so long that a failure of this test would keep the machine busy.
     let long = ENDLESS.replace("FROM n)", "FROM n LIMIT 10000000)");
     let read = db.read_with(move |c| c.query_row(&long, [], |row| row.get::<_, i64>(0)).map_err(Error::from));
@@ -241,7 +242,7 @@ fn dropping_the_last_handle_closes_in_the_background() {
     let file = TestFile::new();
     let wal = file.beside("-wal");
     run(async {
-        let db = empty_table(file.options().close_wait(Duration::from_secs(3600))).await;
+        let db = empty_table(file.options().tuning(|t| t.close_wait(Duration::from_secs(3600)))).await;
         let clone = db.ungrouped();
         let tx = db.begin().await.unwrap();
         let call = db.query_optional_value::<i64>("SELECT count(*) FROM t", ());

@@ -21,7 +21,7 @@ in_both_places!(
 );
 
 fn hasty(options: Options) -> Options {
-    options.close_wait(Duration::from_millis(10))
+    options.tuning(|t| t.close_wait(Duration::from_millis(10)))
 }
 
 /// Code that waits until it is released.
@@ -340,7 +340,7 @@ fn child_that_ends() {
 async fn a_file_that_replaced_one_that_is_being_closed_is_not_opened_before_the_close_ends() {
     let file = TestFile::new();
     // However slow the machine is, the close waits until the closure is released.
-    let options = || file.options().close_wait(Duration::from_secs(600));
+    let options = || file.options().tuning(|t| t.close_wait(Duration::from_secs(600)));
     let db = empty_table(options()).await;
     let (stuck, wait) = Stuck::new();
     let reading = tokio::spawn(db.read_with(move |_| {

@@ -14,7 +14,7 @@ const LONG: Duration = Duration::from_secs(600);
 
 /// No close is hurried, however slow the machine is.
 fn patient(file: &TestFile) -> Options {
-    file.options().close_wait(LONG)
+    file.options().tuning(|t| t.close_wait(LONG))
 }
 
 /// The last close of a file removes its WAL.
@@ -108,7 +108,7 @@ fn of_two_thousand_files_none_keeps_a_wal() {
     }
     let directory = tempfile::tempdir().unwrap();
     let paths: Vec<_> = (0..2000).map(|n| directory.path().join(format!("{n}.db"))).collect();
-    let open = |path| Options::new(path).close_wait(LONG).open().wait().unwrap();
+    let open = |path| Options::new(path).tuning(|t| t.close_wait(LONG)).open().wait().unwrap();
     let open: Vec<_> = paths.iter().map(open).collect();
     for db in &open {
         db.execute("CREATE TABLE t (a)", ()).wait().unwrap();

@@ -266,7 +266,7 @@ async fn a_plan_that_depends_on_a_parameter_causes_no_runs_by_itself(place: &Pla
 fn a_query_of_an_attached_file_follows_the_writes_to_it() {
     let (place, other) = (Place::on_file(), TestFile::new());
     place.check(async |place: &Place| {
-        let db = place.options().attach("other", other.path()).open().await.unwrap();
+        let db = place.options().tuning(|t| t.attach("other", other.path())).open().await.unwrap();
         db.execute_script("CREATE TABLE other.o (a); CREATE TABLE t (a)").await.unwrap();
         let mut watched = Watched::new(&db, "SELECT sum(a) FROM other.o", &[]);
         watched.agrees(&db, "the first run").await;
@@ -290,7 +290,7 @@ fn a_query_of_an_attached_file_follows_the_writes_to_it() {
 fn tables_of_two_files_with_equal_names_are_told_apart() {
     let (place, other) = (Place::on_file(), TestFile::new());
     place.check(async |place: &Place| {
-        let db = place.options().attach("other", other.path()).open().await.unwrap();
+        let db = place.options().tuning(|t| t.attach("other", other.path())).open().await.unwrap();
         for schema in ["main", "other"] {
             let tables = format!("CREATE TABLE {schema}.o (a); CREATE VIRTUAL TABLE {schema}.f USING fts5(body)");
             db.execute_script(&tables).await.unwrap();
@@ -324,7 +324,7 @@ fn commits_of_others_to_an_attached_file_alone_are_noticed() {
         // An attached file keeps its journal mode.
         let plain = other.plain();
         plain.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE o (a)").unwrap();
-        let db = place.options().attach("other", other.path()).open().await.unwrap();
+        let db = place.options().tuning(|t| t.attach("other", other.path())).open().await.unwrap();
         db.execute("CREATE TABLE t (a)", ()).await.unwrap();
         let mut watched = Watched::new(&db, "SELECT sum(a) FROM other.o", &[]);
         let mut of_main = Watched::new(&db, "SELECT count(*) FROM t", &[]);

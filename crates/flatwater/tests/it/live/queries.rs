@@ -593,7 +593,7 @@ async fn a_database_that_is_only_read_notices_commits_to_an_attached_file_alone(
     let (plain, attached) = (file.plain(), other.plain());
     plain.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE main_only (a)").unwrap();
     attached.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE t (a); INSERT INTO t VALUES (1)").unwrap();
-    let db = file.options().read_only(true).attach("other", other.path()).open().await.unwrap();
+    let db = file.options().read_only(true).tuning(|t| t.attach("other", other.path())).open().await.unwrap();
     let mut sums: Vec<_> =
         [1, 10, 100].map(|factor| db.live(format!("SELECT {factor} * sum(a) FROM other.t"), ())).into();
     for value in 1..=3 {

@@ -382,7 +382,8 @@ async fn history(place: &Place, seed: u64) {
     let other = TestFile::new();
     let has_other = random.random_range(0..4) == 0;
     let options = place.options().tuning(|t| t.inline(inline));
-    let db = if has_other { options.attach("other", other.path()) } else { options }.open().await.unwrap();
+    let db =
+        if has_other { options.tuning(|t| t.attach("other", other.path())) } else { options }.open().await.unwrap();
     db.execute_script(SCHEMA).await.unwrap();
     if has_other {
         db.execute(ATTACHED, ()).await.unwrap();

@@ -94,7 +94,7 @@ fn check_plain(file: &TestFile, before: i64, acknowledged: Option<i64>, call: i6
 
 fn check_with_us(file: &TestFile, before: i64, acknowledged: Option<i64>, call: i64) {
     // However busy the machine is.
-    let db = file.options().close_wait(Duration::from_secs(300)).open().wait().unwrap();
+    let db = file.options().tuning(|t| t.close_wait(Duration::from_secs(300))).open().wait().unwrap();
     db.execute("CREATE TABLE IF NOT EXISTS t (a)", ()).wait().unwrap();
     let rows: Option<i64> = db.query_optional_value("SELECT count(*) FROM t", ()).wait().unwrap();
     assert!(rows >= acknowledged.map(|row| before + row), "call {call}: {rows:?}");

@@ -428,7 +428,7 @@ fn there_are_no_leases_where_they_would_harm() {
     for options in [
         file.options().tuning(|t| t.leases(false)),
         file.options().checkpoint(Checkpoint::External),
-        file.options().attach("other", other.path()),
+        file.options().tuning(|t| t.attach("other", other.path())),
         file.options().tuning(|t| t.assume_immutable(true)),
     ] {
         let db = options.clone().open().wait().unwrap();
@@ -449,7 +449,7 @@ fn there_are_no_leases_where_they_would_harm() {
 fn a_commit_to_an_attached_file_is_seen() {
     let (file, other) = (TestFile::new(), TestFile::new());
     other.plain().execute_batch("PRAGMA journal_mode = wal; CREATE TABLE o (a); INSERT INTO o VALUES (0)").unwrap();
-    let db = counters(file.options().readers(1).attach("other", other.path()));
+    let db = counters(file.options().readers(1).tuning(|t| t.attach("other", other.path())));
     let plain = other.plain();
     let seen = || db.query_optional_value::<i64>("SELECT a FROM o", ()).wait().unwrap().unwrap();
     for n in 1..=50 {

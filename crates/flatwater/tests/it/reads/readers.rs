@@ -125,7 +125,7 @@ fn a_read_in_any_form_does_not_wait_for_an_open_transaction() {
     run(async {
         counter(file.options()).await.close().await.unwrap();
         // Whoever waits for the transaction waits for ever.
-        let db = file.options().transaction_idle(Duration::from_secs(3600)).open().await.unwrap();
+        let db = file.options().tuning(|t| t.transaction_idle(Duration::from_secs(3600))).open().await.unwrap();
         let tx = db.begin().await.unwrap();
         tx.execute("UPDATE t SET a = 1", ()).await.unwrap();
         for sql in READS {

@@ -186,7 +186,7 @@ fn a_cancelled_read_leaves_the_snapshot_open() {
 fn closing_ends_a_snapshot_after_its_wait() {
     let file = TestFile::new();
     run(async {
-        let db = accounts(file.options().close_wait(Duration::from_millis(20))).await;
+        let db = accounts(file.options().tuning(|t| t.close_wait(Duration::from_millis(20)))).await;
         let snapshot = db.snapshot().await.unwrap();
         db.close().await.unwrap();
         assert_eq!(snapshot.query_optional_value::<i64>(SUM, ()).await.unwrap_err().kind(), ErrorKind::Closed);
@@ -200,7 +200,7 @@ fn a_snapshot_is_of_one_point_in_time_in_attached_files_too() {
     let (file, other) = (TestFile::new(), TestFile::new());
     run(async {
         other.plain().execute_batch("PRAGMA journal_mode = wal; CREATE TABLE b (n); INSERT INTO b VALUES (1)").unwrap();
-        let db = file.options().attach("other", other.path()).open().await.unwrap();
+        let db = file.options().tuning(|t| t.attach("other", other.path())).open().await.unwrap();
         db.execute_script("CREATE TABLE a (n); INSERT INTO a VALUES (1)").await.unwrap();
         let snapshot = db.snapshot().await.unwrap();
         db.execute_script("UPDATE a SET n = 2; UPDATE other.b SET n = 2").await.unwrap();

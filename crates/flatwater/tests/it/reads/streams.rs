@@ -379,7 +379,7 @@ fn a_batch_is_bounded_in_rows_and_in_bytes() {
 fn closing_waits_for_a_stream_and_then_ends_it() {
     let file = TestFile::new();
     run(async {
-        let db = filled(few(file.options()).close_wait(Duration::from_secs(3600))).await;
+        let db = filled(few(file.options()).tuning(|t| t.close_wait(Duration::from_secs(3600)))).await;
         let mut rows = db.stream(ALL, ());
         assert!(rows.next().await.unwrap().is_ok());
         let closing = db.close();
@@ -387,7 +387,7 @@ fn closing_waits_for_a_stream_and_then_ends_it() {
         closed.unwrap();
         assert_eq!(others, 49_999);
 
-        let db = few(file.options()).close_wait(Duration::from_millis(20)).open().await.unwrap();
+        let db = few(file.options()).tuning(|t| t.close_wait(Duration::from_millis(20))).open().await.unwrap();
         let mut rows = db.stream(ALL, ());
         assert!(rows.next().await.unwrap().is_ok());
         db.close().await.unwrap();

@@ -203,7 +203,7 @@ fn an_attached_file_has_settings_of_its_own() {
     let (file, other) = (TestFile::new(), TestFile::new());
     other.plain().execute_batch("CREATE TABLE o (a)").unwrap();
     run(async {
-        let db = file.options().attach("s", other.path()).open().await.unwrap();
+        let db = file.options().tuning(|t| t.attach("s", other.path())).open().await.unwrap();
         let mode = db.query_optional_value::<String>("PRAGMA s.journal_mode = DELETE", ()).await.unwrap();
         assert_eq!(mode.as_deref(), Some("delete"));
         db.execute("PRAGMA s.synchronous = NORMAL", ()).await.unwrap();

@@ -73,7 +73,7 @@ fn fresh(file: &TestFile, other: &TestFile) -> rusqlite::Connection {
 fn compare(attached_mode: &str) {
     let (file, other) = (TestFile::new(), TestFile::new());
     other.plain().execute_batch(&format!("PRAGMA journal_mode = {attached_mode}; CREATE TABLE o (a)")).unwrap();
-    let options = || -> Options { file.options().attach("s", other.path()).readers(2) };
+    let options = || -> Options { file.options().tuning(|t| t.attach("s", other.path())).readers(2) };
     run(async {
         let db = options().open().await.unwrap();
         db.execute("CREATE VIEW listed AS SELECT name FROM pragma_index_list('t', 's')", ()).await.unwrap();
@@ -129,7 +129,7 @@ fn a_table_of_an_attached_file_has_the_columns_that_another_program_gave_it() {
     let (file, other) = (TestFile::new(), TestFile::new());
     other.plain().execute_batch("CREATE TABLE o (a)").unwrap();
     run(async {
-        let db = file.options().attach("s", other.path()).open().await.unwrap();
+        let db = file.options().tuning(|t| t.attach("s", other.path())).open().await.unwrap();
         db.execute("INSERT INTO s.o VALUES (1)", ()).await.unwrap();
         other.plain().execute_batch("ALTER TABLE o ADD COLUMN b").unwrap();
         db.execute("INSERT INTO s.o VALUES (1, 2)", ()).await.unwrap();

@@ -35,7 +35,7 @@ async fn with_schema(place: &Place, schema: &str) -> Database {
             let mut plain = rusqlite::Connection::open_in_memory().unwrap();
             plain.execute_batch(schema).unwrap();
             let bytes = plain.serialize("main").unwrap().to_vec();
-            place.options().deserialize(bytes).open().await.unwrap()
+            place.options().tuning(|t| t.deserialize(bytes)).open().await.unwrap()
         }
     }
 }
@@ -76,7 +76,7 @@ async fn a_name_in_double_quotes_that_is_no_column_is_an_error_everywhere(place:
 }
 
 async fn texts_in_double_quotes_are_taken_if_the_program_says_so(place: &Place) {
-    let db = place.options().double_quoted_strings(true).open().await.unwrap();
+    let db = place.options().tuning(|t| t.double_quoted_strings(true)).open().await.unwrap();
     db.execute(r#"CREATE TABLE t (a CHECK (a <> "bad"))"#, ()).await.unwrap();
     db.execute(r#"INSERT INTO t VALUES ("a text")"#, ()).await.unwrap();
     assert_eq!(db.query_value::<String>(r#"SELECT a || "!" FROM t"#, ()).await.unwrap(), "a text!");
@@ -105,7 +105,7 @@ async fn the_hint_names_the_column_that_was_meant_or_the_option(place: &Place) {
     let hint = async |sql: &str| db.query(sql, ()).await.unwrap_err().hint().unwrap().to_owned();
     assert!(hint(r#"SELECT "nmae" FROM people"#).await.contains("there is a column name in people"));
     for sql in [r#"SELECT "a text" FROM people"#, "SELECT * FROM v", "INSERT INTO u VALUES (1)"] {
-        assert!(hint(sql).await.contains("`Options::double_quoted_strings`"), "{sql}");
+        assert!(hint(sql).await.contains("`Tuning::double_quoted_strings`"), "{sql}");
     }
 }
 
@@ -132,7 +132,7 @@ async fn a_vacuum_and_a_compact_copy_run_the_definitions_of_the_file(place: &Pla
     db.vacuum_into(&copy).await.unwrap();
     db.query(r#"SELECT "gone""#, ()).await.unwrap_err();
     db.execute(r#"CREATE TABLE x (a CHECK (a <> "gone"))"#, ()).await.unwrap_err();
-    let copy = Options::new(&copy).double_quoted_strings(true).open().await.unwrap();
+    let copy = Options::new(&copy).tuning(|t| t.double_quoted_strings(true)).open().await.unwrap();
     assert_eq!(copy.query_value::<String>("SELECT g FROM t", ()).await.unwrap(), "1x");
     copy.execute("INSERT INTO u VALUES (1)", ()).await.unwrap();
     assert_eq!(copy.query_value::<String>("SELECT l FROM v", ()).await.unwrap(), "lit");
@@ -148,7 +148,7 @@ fn views_triggers_and_the_renaming_of_tables_need_the_option() {
     run(async {
         let db = file.open().await;
         let needs = |sql: &str, error: Error| {
-            assert!(error.hint().unwrap().contains("`Options::double_quoted_strings`"), "{sql}: {error}");
+            assert!(error.hint().unwrap().contains("`Tuning::double_quoted_strings`"), "{sql}: {error}");
         };
         needs("a view", db.query("SELECT * FROM v", ()).await.unwrap_err());
         for sql in ["INSERT INTO u VALUES (1)", "ALTER TABLE u RENAME TO w", "ALTER TABLE t DROP COLUMN d", "VACUUM"] {
@@ -156,10 +156,10 @@ fn views_triggers_and_the_renaming_of_tables_need_the_option() {
         }
         let rename = [("1", "ALTER TABLE u RENAME COLUMN a TO b")];
         let error = db.migrate(rename).await.unwrap_err();
-        assert!(error.hint().unwrap().contains("`Options::double_quoted_strings`"), "{error}");
+        assert!(error.hint().unwrap().contains("`Tuning::double_quoted_strings`"), "{error}");
         db.close().await.unwrap();
 
-        let db = file.options().double_quoted_strings(true).open().await.unwrap();
+        let db = file.options().tuning(|t| t.double_quoted_strings(true)).open().await.unwrap();
         db.migrate(rename).await.unwrap();
         assert_eq!(db.query_value::<i64>("SELECT count(b) FROM u", ()).await.unwrap(), 0);
         db.execute("INSERT INTO u VALUES (1)", ()).await.unwrap();
@@ -177,7 +177,7 @@ fn two_handles_of_a_file_have_the_same() {
     let file = TestFile::new();
     run(async {
         let _db = file.open().await;
-        let error = file.options().double_quoted_strings(true).open().await.unwrap_err();
+        let error = file.options().tuning(|t| t.double_quoted_strings(true)).open().await.unwrap_err();
         assert!(error.kind() == ErrorKind::Misuse && error.to_string().contains("double_quoted_strings"), "{error}");
     });
 }

@@ -62,9 +62,9 @@ async fn transaction_control_and_attach_as_text_are_refused_with_the_call_that_d
         ("SAVEPOINT a", "tx.begin()"),
         ("RELEASE flatwater_savepoint", "tx.begin()"),
         ("ROLLBACK TO flatwater_savepoint", "tx.begin()"),
-        ("ATTACH ':memory:' AS other", "Options::attach"),
-        ("ATTACH 'a' || '.db' AS other", "Options::attach"),
-        ("DETACH main", "Options::attach"),
+        ("ATTACH ':memory:' AS other", "Tuning::attach"),
+        ("ATTACH 'a' || '.db' AS other", "Tuning::attach"),
+        ("DETACH main", "Tuning::attach"),
     ] {
         for error in refused_everywhere(&db, sql).await {
             assert_eq!(error.kind(), ErrorKind::Misuse, "{error}");

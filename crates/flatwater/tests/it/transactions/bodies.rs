@@ -178,7 +178,7 @@ async fn a_body_whose_transaction_has_ended_may_use_the_database(place: &Place) 
 }
 
 async fn a_body_that_closes_its_database_is_refused_at_once(place: &Place) {
-    let db = empty_table(place.options().close_wait(Duration::from_secs(3600))).await;
+    let db = empty_table(place.options().tuning(|t| t.close_wait(Duration::from_secs(3600)))).await;
     let body = db.transaction(async |tx| {
         for error in [db.close().await.unwrap_err(), db.close().wait().unwrap_err()] {
             assert_eq!((error.kind(), error.operation()), (ErrorKind::Misuse, Some("close")));
@@ -187,7 +187,7 @@ async fn a_body_that_closes_its_database_is_refused_at_once(place: &Place) {
         insert(tx, 1).await;
         if place.has_readers() {
             // It is not the last handle of the file.
-            place.options().close_wait(Duration::from_secs(3600)).open().await?.close().await?;
+            place.options().tuning(|t| t.close_wait(Duration::from_secs(3600))).open().await?.close().await?;
         }
         insert(tx, 2).await;
         Ok::<_, Error>(())

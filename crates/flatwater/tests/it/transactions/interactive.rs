@@ -158,7 +158,7 @@ async fn other_writers_wait_for_its_end_and_then_go_on_in_order(place: &Place) {
 }
 
 async fn an_idle_transaction_is_rolled_back_and_says_so_and_lets_others_write(place: &Place) {
-    let db = empty_table(place.options().transaction_idle(Duration::from_millis(50))).await;
+    let db = empty_table(place.options().tuning(|t| t.transaction_idle(Duration::from_millis(50)))).await;
     let mut tx;
     let inner = loop {
         // Again if the machine was busy for as long.
@@ -177,14 +177,14 @@ async fn an_idle_transaction_is_rolled_back_and_says_so_and_lets_others_write(pl
     for error in uses.into_iter().chain(later) {
         assert!(error.message().contains("not used for 50ms"), "{error}");
         assert_eq!((error.kind(), error.is_retryable(), error.applied()), (ErrorKind::Expired, false, None), "{error}");
-        assert!(error.hint().unwrap().contains("Options::transaction_idle"), "{error}");
+        assert!(error.hint().unwrap().contains("Tuning::transaction_idle"), "{error}");
     }
     assert_eq!(content(&db).await, [3]);
 }
 
 async fn each_transaction_has_the_whole_of_its_idle_limit(place: &Place) {
     const LIMIT: Duration = Duration::from_millis(60);
-    let db = empty_table(place.options().transaction_idle(LIMIT)).await;
+    let db = empty_table(place.options().tuning(|t| t.transaction_idle(LIMIT))).await;
     for _ in 0..5 {
         // The limit of the first one is over within that of the second one.
         let began = Instant::now();
@@ -200,7 +200,7 @@ async fn each_transaction_has_the_whole_of_its_idle_limit(place: &Place) {
 }
 
 async fn a_rollback_of_what_is_rolled_back_already_is_no_error(place: &Place) {
-    let idle = empty_table(place.another().options().transaction_idle(Duration::from_millis(1))).await;
+    let idle = empty_table(place.another().options().tuning(|t| t.transaction_idle(Duration::from_millis(1)))).await;
     let mut tx = idle.begin().await.unwrap();
     if let Ok(inner) = tx.begin().await {
         until(|| !inner.in_transaction()).await;
@@ -209,7 +209,7 @@ async fn a_rollback_of_what_is_rolled_back_already_is_no_error(place: &Place) {
     until(|| !tx.in_transaction()).await;
     tx.rollback().await.unwrap();
 
-    let db = empty_table(place.options().close_wait(Duration::ZERO)).await;
+    let db = empty_table(place.options().tuning(|t| t.close_wait(Duration::ZERO))).await;
     db.execute("CREATE TABLE one (a UNIQUE)", ()).await.unwrap();
     let mut tx = db.begin().await.unwrap();
     let inner = tx.begin().await.unwrap();

@@ -241,7 +241,7 @@ fn a_blob_of_another_process_and_of_an_attached_file_is_the_newest() {
     let (file, second) = (TestFile::new(), TestFile::new());
     run(async {
         drop(files(second.options()).await.close().await);
-        let db = files(file.options().attach("more", second.path())).await;
+        let db = files(file.options().tuning(|t| t.attach("more", second.path()))).await;
         file.plain().execute_batch("CREATE TABLE late (a); INSERT INTO late VALUES (x'0a0b')").unwrap();
         let late = db.open_blob("late", "a", 1).await.unwrap();
         file.plain().execute_batch("UPDATE late SET a = x'0c0d'").unwrap();

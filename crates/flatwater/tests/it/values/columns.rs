@@ -74,7 +74,7 @@ fn a_column_of_an_attached_file_names_it() {
     let file = TestFile::new();
     let other = file.beside("-other");
     crate::support::run(async {
-        let db = file.options().attach("other", &other).open().await.unwrap();
+        let db = file.options().tuning(|t| t.attach("other", &other)).open().await.unwrap();
         db.execute("CREATE TABLE other.t (a BLOB)", ()).await.unwrap();
         let rows = db.query("SELECT a FROM t", ()).await.unwrap();
         assert_eq!(told(&rows), [("a", Some("BLOB"), Some("other"), Some("t"), Some("a"))]);

@@ -403,7 +403,7 @@ async fn a_member_that_fails_half_way_leaves_nothing_behind(place: &Place) {
 
 async fn a_group_never_spans_two_files(place: &Place) {
     let other = TestFile::new();
-    let db = place.options().attach("other", other.path()).open().await.unwrap();
+    let db = place.options().tuning(|t| t.attach("other", other.path())).open().await.unwrap();
     db.execute_script("CREATE TABLE t (a); CREATE TABLE other.o (a)").await.unwrap();
     let steps: Vec<_> = (0..10)
         .map(|n| if n % 2 == 0 { "INSERT INTO t VALUES (1)" } else { "INSERT INTO other.o VALUES (1)" })

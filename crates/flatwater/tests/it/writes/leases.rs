@@ -299,7 +299,7 @@ fn there_is_none_where_it_would_harm() {
     };
     without(file.options().tuning(|t| t.leases(false)));
     without(file.options().checkpoint(Checkpoint::External));
-    without(file.options().attach("other", other.path()));
+    without(file.options().tuning(|t| t.attach("other", other.path())));
     file.plain().execute_batch("CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq)").unwrap();
     without(file.options());
 }
