@@ -41,6 +41,7 @@ from ._handles.database import Connecting, Database, connect
 from ._handles.reads import Batches, Stream
 from ._handles.scopes import Snapshot, Transaction
 from ._native import (
+    BackupProgress,
     Call,
     Change,
     CheckpointInfo,
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from ._told.stats import CallStats, InlineStats, LeaseStats, LiveStats, Stats, TurnStats, WalBlocker, WalStats
 
 __all__ = [
+    "BackupProgress",
     "Batches",
     "Blob",
     "Busy",

@@ -12,6 +12,7 @@ from ._given.types import AnyPath, ManyParams, Options, Params, Seconds, SqlLike
 from ._told.stats import Stats
 
 __all__ = [
+    "BackupProgress",
     "RunResult",
     "Call",
     "Change",
@@ -189,6 +190,17 @@ class CheckpointInfo:
     @property
     def copied(self) -> int:
         """How many of them are in the database."""
+
+@final
+class BackupProgress:
+    """How far a backup is."""
+
+    @property
+    def total_pages(self) -> int:
+        """Pages of the database."""
+    @property
+    def remaining_pages(self) -> int:
+        """Pages that are not copied yet."""
 
 @final
 class Change:
@@ -542,7 +554,9 @@ class NativeDatabase:
     def migrate(
         self, migrations: Iterable[tuple[str, str]] | AnyPath, ignore_missing: bool, timeout: Seconds | None
     ) -> OwnCall[list[str]]: ...
-    def backup(self, path: AnyPath, timeout: Seconds | None) -> OwnCall[None]: ...
+    def backup(
+        self, path: AnyPath, timeout: Seconds | None, progress: Callable[[BackupProgress], object] | None = None
+    ) -> OwnCall[None]: ...
     def vacuum(self, timeout: Seconds | None) -> OwnCall[None]: ...
     def vacuum_into(self, path: AnyPath, timeout: Seconds | None) -> OwnCall[None]: ...
     def incremental_vacuum(self, pages: int, timeout: Seconds | None) -> OwnCall[int]: ...

@@ -49,7 +49,7 @@ mod _native {
     #[pymodule_export]
     use crate::results::rows::{Rows, restore_rows};
     #[pymodule_export]
-    use crate::results::small::{CheckpointInfo, ExecuteResult, RunResult};
+    use crate::results::small::{BackupProgress, CheckpointInfo, ExecuteResult, RunResult};
     #[pymodule_export]
     use crate::told::statement_event::StatementEvent;
     #[pymodule_export]

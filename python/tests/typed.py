@@ -125,6 +125,7 @@ async def awaited() -> None:
     await flatwater.connect("app.db", tuning={"qeue": 100})  # type: ignore[call-overload] # pyright: ignore[reportArgumentType]
     assert_type(await db.migrate("migrations"), list[str])
     assert_type(await db.backup("copy.db", timeout=60), None)
+    await db.backup("copy.db", progress=lambda one: print(one.total_pages - one.remaining_pages))
     assert_type(await flatwater.process.close_all(datetime.timedelta(seconds=3)), None)
     flatwater.process.set_max_open(200)
 

@@ -21,7 +21,7 @@ use std::time::Duration;
 use flatwater::calls::CheckpointMode;
 use flatwater::options::{Checkpoint, CheckpointLimits};
 use flatwater::stats::WalBlocker;
-use flatwater::{Call, Database, ErrorKind, Options, rusqlite};
+use flatwater::{Database, ErrorCode, ErrorKind, Options, rusqlite};
 use futures::finish;
 
 const PATH: &str = "FLATWATER_HELD_BACKUP";
@@ -144,7 +144,7 @@ fn rows_of(path: &Path) -> i64 {
 struct Running(Option<std::thread::JoinHandle<flatwater::Result<()>>>);
 
 impl Running {
-    fn of(call: Call<()>) -> Self {
+    fn of(call: impl Future<Output = flatwater::Result<()>> + Send + 'static) -> Self {
         LEFT.store(PAGE, Ordering::SeqCst);
         let thread = std::thread::spawn(move || finish(call));
         wait_until(|| IS_HELD.load(Ordering::SeqCst));
@@ -206,6 +206,21 @@ fn a_caller_that_leaves_ends_the_backup() {
         assert!(std::pin::Pin::new(&mut call).poll(&mut context).is_pending());
         wait_until(|| IS_HELD.load(Ordering::SeqCst));
         drop(call);
+        go_on();
+        wait_until(|| held.copies().is_empty());
+        held.works(5000);
+    }
+}
+
+#[test]
+fn a_callback_that_panics_ends_the_backup() {
+    for in_memory in [false, true] {
+        let held = Held::new(in_memory);
+        LEFT.store(PAGE, Ordering::SeqCst);
+        let call = held.db.backup(held.path()).progress(|_| panic!("of the program"));
+        let error = finish(call).unwrap_err();
+        assert_eq!(error.code(), Some(ErrorCode::Panicked));
+        assert!(error.message().contains("of the program"), "{error}");
         go_on();
         wait_until(|| held.copies().is_empty());
         held.works(5000);

@@ -81,6 +81,7 @@ pub mod values {
 
 /// Types that the operations return and take beyond values: batches, streams, rows of parameters, outcomes of calls.
 pub mod calls {
+    pub use crate::api::backup_call::{BackupCall, BackupProgress};
     pub use crate::api::blob::{Blob, BlobTable};
     pub use crate::api::closures::Functions;
     pub use crate::api::execute_many::ExecuteMany;

@@ -168,14 +168,24 @@ class Database(Opened, Reads[RowsT_co, RowT_co]):
         """
         return self._native.migrate(migrations, ignore_missing, timeout)
 
-    def backup(self, path: AnyPath, *, timeout: Seconds | None = None) -> Call[None]:
+    def backup(
+        self,
+        path: AnyPath,
+        *,
+        progress: Callable[[_native.BackupProgress], object] | None = None,
+        timeout: Seconds | None = None,
+    ) -> Call[None]:
         """Copies the database into a new file, as of one point in time, while reads and writes continue.
 
         It overwrites nothing: `path` must not exist. The file gets its name when it is complete and synced, and is
         called `PATH.RANDOM.partial` until then. A backup that fails, is cancelled or passes its `timeout` removes that
         file. Attached files are not copied. In a database in memory other calls wait meanwhile.
+
+        `progress` is called by the task while pages are copied, for steps of 64 pages; for several at once if the loop
+        is busy. It is a plain function: what it returns is ignored, and an exception ends the backup. When no page is
+        left, the file is synced, and gets its name.
         """
-        return self._native.backup(path, timeout)
+        return self._native.backup(path, timeout, progress)
 
     def vacuum(self, *, timeout: Seconds | None = None) -> Call[None]:
         """Rebuilds the database without its free pages, and gives their space back to the file system.
@@ -238,8 +248,8 @@ class Database(Opened, Reads[RowsT_co, RowT_co]):
                         await Pause()
 
     def serialize(self, *, timeout: Seconds | None = None) -> Call[bytes]:
-        """Returns the database as bytes, as of one point in time. `connect(":memory:", tuning={"deserialize": data})` opens them.
-        For a large database use `backup`."""
+        """Returns the database as bytes, as of one point in time. `connect(":memory:", tuning={"deserialize": data})`
+        opens them. For a large database use `backup`."""
         return self._native.serialize(timeout)
 
     def export(self, path: AnyPath, *, key: str | bytes | None, timeout: Seconds | None = None) -> Call[None]:

@@ -29,7 +29,16 @@ from .._given.functions import collect
 from .._given.row_types import RowsT_co, RowT_co
 from .._handles.database import Opened
 from .._handles.dump import Ask, Lines, dump
-from .._native import CheckpointInfo, NativeDatabase, Row, SnapshotGuard, TransactionBlock, WaitedBlock, wait
+from .._native import (
+    BackupProgress,
+    CheckpointInfo,
+    NativeDatabase,
+    Row,
+    SnapshotGuard,
+    TransactionBlock,
+    WaitedBlock,
+    wait,
+)
 from .._told import logging as _logging
 from .._told.names import check_options, no_attribute, not_in_transaction, of_module, refuse_unknown
 from .._waiting import with_blocks as _with_blocks
@@ -232,10 +241,17 @@ class Database(Opened, Executor[RowsT_co, RowT_co]):
         """Applies the migrations that the database does not have yet, and returns their names."""
         return self._native.migrate(migrations, ignore_missing, timeout)._wait()
 
-    def backup(self, path: AnyPath, *, timeout: Seconds | None = None) -> None:
+    def backup(
+        self,
+        path: AnyPath,
+        *,
+        progress: Callable[[BackupProgress], object] | None = None,
+        timeout: Seconds | None = None,
+    ) -> None:
         """Copies the database into a new file, as of one point in time, while other threads read and write. It
-        overwrites nothing: `path` must not exist."""
-        self._native.backup(path, timeout)._wait()
+        overwrites nothing: `path` must not exist. `progress` is called on this thread while pages are copied, and an
+        exception of it ends the backup."""
+        self._native.backup(path, timeout, progress)._wait()
 
     def vacuum(self, *, timeout: Seconds | None = None) -> None:
         """Rebuilds the database without its free pages, and gives their space back to the file system. Later writes
@@ -286,8 +302,8 @@ class Database(Opened, Executor[RowsT_co, RowT_co]):
                     yield from _native.problems(row[0])
 
     def serialize(self, *, timeout: Seconds | None = None) -> bytes:
-        """Returns the database as bytes, as of one point in time. `connect(":memory:", tuning={"deserialize": data})` opens
-        them. For a large database use `backup`."""
+        """Returns the database as bytes, as of one point in time. `connect(":memory:", tuning={"deserialize": data})`
+        opens them. For a large database use `backup`."""
         return self._native.serialize(timeout)._wait()
 
     def export(self, path: AnyPath, *, key: str | bytes | None, timeout: Seconds | None = None) -> None:

@@ -14,7 +14,7 @@ use flatwater::calls::CheckpointMode;
 use flatwater::{ConnectionOptions, Params, Session};
 use flatwater_bridge::Opened;
 use flatwater_remote::Remote;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
 
@@ -306,9 +306,22 @@ impl NativeDatabase {
     }
 
     /// Copies the database into a new file.
-    #[pyo3(signature = (path, timeout))]
-    fn backup<'py>(&self, py: Python<'py>, path: AnyPath, timeout: Option<Seconds>) -> PyResult<Bound<'py, PyAny>> {
-        self.call(py, "backup", timed(self.target().backup(&path.0), timeout))
+    #[pyo3(signature = (path, timeout, progress=None))]
+    fn backup<'py>(
+        &self,
+        py: Python<'py>,
+        path: AnyPath,
+        timeout: Option<Seconds>,
+        progress: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let Some(progress) = progress else {
+            return self.call(py, "backup", timed(self.target().backup(&path.0), timeout));
+        };
+        if !progress.is_callable() {
+            return Err(PyTypeError::new_err("progress must be callable"));
+        }
+        let call = timed(self.target().backup_in_parts(&path.0), timeout);
+        new_call(py, Body::call("backup", call, Shape::Told(progress.unbind(), None)))
     }
 
     /// Writes a compact copy of the database into a new file.

@@ -20,8 +20,8 @@ use crate::results::columns::Gathering;
 use crate::results::known_rows::KnownRows;
 use crate::results::listing::{Into, Listing};
 use crate::results::rows::Rows;
-use crate::results::small::{CheckpointInfo, ExecuteResult, RunResult};
-use crate::told::errors::unexpected;
+use crate::results::small::{BackupProgress, CheckpointInfo, ExecuteResult, RunResult};
+use crate::told::errors::{raised, unexpected};
 use flatwater_bridge::Slice;
 
 /// A text of fewer bytes becomes a string at once.
@@ -45,6 +45,8 @@ pub(crate) enum Shape {
     Begun(Box<Listing>),
     /// Columns, of which parts may be there.
     Columns(Box<Gathering>),
+    /// `None`, after the callback was told how far a backup is, by its parts.
+    Told(Py<PyAny>, Option<BackupProgress>),
     /// The first row, or `None`.
     First(Into),
     /// The first value of the first row, or `None`.
@@ -73,6 +75,10 @@ impl Shape {
         match self {
             Self::Begun(listing) => listing.add(py, rows, reading),
             Self::Columns(columns) => columns.add(py, rows),
+            Self::Told(_, newest) => {
+                *newest = Some(BackupProgress::of(&rows).map_err(|error| raised(py, &error))?);
+                Ok(())
+            }
             _ => Err(unexpected()),
         }
     }
@@ -82,6 +88,7 @@ impl Shape {
         match self {
             Self::Begun(listing) => listing.is_complete(),
             Self::Columns(columns) => columns.is_complete(),
+            Self::Told(_, newest) => newest.is_none(),
             _ => true,
         }
     }
@@ -91,6 +98,11 @@ impl Shape {
         match self {
             Self::Begun(listing) => listing.go_on(py, slice),
             Self::Columns(columns) => columns.go_on(py, slice),
+            // There may be another one by now, and other tasks have their turn first.
+            Self::Told(progress, newest) => match newest.take() {
+                Some(newest) => progress.call1(py, (newest,)).map(|_| false),
+                None => Ok(true),
+            },
             _ => Ok(true),
         }
     }
@@ -115,7 +127,7 @@ impl Shape {
         };
         let rows_object = |rows: flatwater::Rows| Rows::new(py, rows.into(), reading);
         let done = match self {
-            Self::Rows(Into::Row) | Self::Plain | Self::Live(..) | Self::Handle(_) => {
+            Self::Rows(Into::Row) | Self::Plain | Self::Live(..) | Self::Handle(_) | Self::Told(..) => {
                 rows_object(rows)?.into_any().unbind()
             }
             Self::Batch(returned) => {

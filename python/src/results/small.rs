@@ -105,3 +105,28 @@ impl From<flatwater::calls::CheckpointInfo> for CheckpointInfo {
         Self { frames: done.frames, copied: done.copied }
     }
 }
+
+/// How far a backup is.
+#[pyclass(frozen, eq, get_all, module = "flatwater")]
+#[derive(PartialEq, Eq)]
+pub(crate) struct BackupProgress {
+    /// Pages of the database.
+    total_pages: u64,
+    /// Pages that are not copied yet.
+    remaining_pages: u64,
+}
+
+impl BackupProgress {
+    /// Reads the part of a backup, which is a row of two numbers.
+    pub(crate) fn of(part: &flatwater::Rows) -> flatwater::Result<Self> {
+        let (total_pages, remaining_pages) = part.read_one()?;
+        Ok(Self { total_pages, remaining_pages })
+    }
+}
+
+#[pymethods]
+impl BackupProgress {
+    fn __repr__(&self) -> String {
+        format!("BackupProgress(total_pages={}, remaining_pages={})", self.total_pages, self.remaining_pages)
+    }
+}

@@ -6,6 +6,8 @@ import asyncio
 import os
 import sqlite3
 import threading
+import time
+from contextvars import ContextVar
 
 import pytest
 
@@ -144,3 +146,97 @@ def test_threads_write_while_one_makes_a_backup(file, tmp_path):
         with pytest.raises(flatwater.Timeout):
             db.backup(tmp_path / "late.db", timeout=0)
     assert not (tmp_path / "late.db").exists()
+
+
+context = ContextVar("context", default="elsewhere")
+
+
+def check(told, pages):
+    assert told
+    assert {one.total_pages for one in told} == {pages}
+    left = [one.remaining_pages for one in told]
+    assert left == sorted(set(left), reverse=True)
+    assert left[-1] == 0
+
+
+async def test_a_backup_tells_how_far_it_is_in_the_context_of_its_task(place, tmp_path):
+    context.set("here")
+    async with flatwater.connect(place) as db:
+        await fill(db)
+        pages = await db.query_value("PRAGMA page_count")
+        told = []
+
+        def progress(one):
+            assert asyncio.get_running_loop().is_running()
+            assert context.get() == "here"
+            told.append(one)
+
+        assert await db.backup(tmp_path / "copy.db", progress=progress) is None
+        check(told, pages)
+        assert repr(told[-1]) == f"BackupProgress(total_pages={pages}, remaining_pages=0)"
+        assert plain(tmp_path / "copy.db", "SELECT count(*) FROM one") == [(3000,)]
+        with pytest.raises(TypeError, match="progress must be callable"):
+            await db.backup(tmp_path / "other.db", progress=5)
+    assert not (tmp_path / "other.db").exists()
+
+
+async def test_other_tasks_run_between_two_calls_of_a_slow_callback(place, tmp_path):
+    turns = 0
+
+    async def others():
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with flatwater.connect(place) as db:
+        await fill(db)
+        beside, seen = asyncio.create_task(others()), []
+
+        def progress(_):
+            seen.append(turns)
+            # Longer than a step: there is always another one.
+            time.sleep(0.01)
+
+        await db.backup(tmp_path / "copy.db", progress=progress)
+        beside.cancel()
+    assert seen == sorted(set(seen))
+
+
+async def test_an_exception_of_the_callback_ends_the_backup(place, tmp_path):
+    def progress(_):
+        raise LookupError("of the program")
+
+    async with flatwater.connect(place) as db:
+        await fill(db)
+        is_whole = True
+        while is_whole:
+            with pytest.raises(LookupError, match="of the program"):
+                await db.backup(tmp_path / "copy.db", progress=progress)
+            while any(name.endswith(".partial") for name in os.listdir(tmp_path)):
+                await asyncio.sleep(0.001)
+            # All pages may have been copied by then.
+            if is_whole := (tmp_path / "copy.db").exists():
+                plain(tmp_path / "copy.db", "SELECT count(*) FROM one")
+                (tmp_path / "copy.db").unlink()
+        await db.backup(tmp_path / "copy.db")
+
+
+def test_a_thread_is_told_itself_how_far_its_backup_is(file, tmp_path):
+    with blocking.connect(file) as db:
+        db.execute("CREATE TABLE one (a)")
+        db.executemany("INSERT INTO one VALUES (randomblob(?))", ((4000,) for _ in range(2000)))
+        pages, own, told = db.query_value("PRAGMA page_count"), threading.get_ident(), []
+
+        def progress(one):
+            assert threading.get_ident() == own
+            # A backup that has one connection has it to itself, and this one has a file.
+            assert db.query_value("SELECT count(*) FROM one") == 2000
+            told.append(one)
+
+        db.backup(tmp_path / "copy.db", progress=progress)
+        check(told, pages)
+        with pytest.raises(ZeroDivisionError):
+            db.backup(tmp_path / "other.db", progress=lambda one: 1 / 0)
+        with pytest.raises(TypeError, match="progress must be callable"):
+            db.backup(tmp_path / "other.db", progress=5)

@@ -1,12 +1,13 @@
 //! `flatwater backup`: a copy of a database that programs use.
 //!
-//! Owns: how far the copy is, which it reads from the length of the file that it becomes. Runs on the main thread; the copy is waited
-//! for on another. Leaves out: copying.
+//! Owns: how far the copy is, which the backup tells; that of a compact one it reads from the length of the file that it becomes. Runs
+//! on the main thread; a compact copy is waited for on another. Leaves out: copying.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
+use flatwater::calls::BackupProgress;
 use flatwater::{Call, Database};
 use indicatif::ProgressBar;
 
@@ -37,8 +38,16 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let bytes: u64 = db.query_value(bytes, ()).wait()?;
     let bar = progress::bytes(Some(bytes), "copying");
     let target = &arguments.target;
-    let call = if arguments.compact { db.vacuum_into(target) } else { db.backup(target) };
-    let copied = watch(call, target, &bar);
+    let copied = if arguments.compact {
+        watch(db.vacuum_into(target), target, &bar)
+    } else {
+        let told = bar.clone();
+        let copied = move |pages: BackupProgress| {
+            let copied = u64::from(pages.total_pages - pages.remaining_pages);
+            told.set_position(bytes * copied / u64::from(pages.total_pages).max(1));
+        };
+        db.backup(target).progress(copied).wait().map_err(Into::into)
+    };
     bar.finish_and_clear();
     copied?;
     eprintln!("{} bytes in {}", length(target), target.display());
@@ -53,7 +62,7 @@ fn length(path: &Path) -> u64 {
     path.metadata().map_or(0, |metadata| metadata.len())
 }
 
-/// Waits for the copy, and moves the bar meanwhile.
+/// Waits for a compact copy, and moves the bar meanwhile.
 fn watch(call: Call<()>, target: &Path, bar: &ProgressBar) -> Outcome {
     let (send, ended) = channel();
     std::thread::scope(|scope| {

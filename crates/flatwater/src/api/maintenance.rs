@@ -8,6 +8,7 @@ use std::path::Path;
 
 use flatwater_sqlite::{CheckpointInfo, CheckpointMode};
 
+use crate::api::backup_call::BackupCall;
 use crate::api::call::Call;
 use crate::api::database::Database;
 use crate::api::session::Session;
@@ -118,6 +119,8 @@ impl Database {
     /// ends it too. In a database with one connection (in memory, or in another journal mode than WAL) all calls wait
     /// for it.
     ///
+    /// [`BackupCall::progress`] tells how far it is.
+    ///
     /// ```no_run
     /// # async fn example(db: flatwater::Database) -> flatwater::Result<()> {
     /// db.backup("backups/app-2026-11-24.db").timeout(std::time::Duration::from_secs(600)).await?;
@@ -128,8 +131,8 @@ impl Database {
     /// `Misuse` if `path` exists, or a `-wal` or `-journal` of that name, or if `path` itself ends like that; `Open` if
     /// no file can be created there; `Full` if the disk of the copy is full; `Timeout`, `SnapshotTooOld`, `Io`,
     /// `Closed`. After an error `path` is as it was before.
-    pub fn backup(&self, path: impl AsRef<Path>) -> Call<()> {
-        backup(&self.session, path.as_ref())
+    pub fn backup(&self, path: impl AsRef<Path>) -> BackupCall {
+        BackupCall::new(|report| backup_reported(&self.session, path.as_ref(), report))
     }
 
     /// Writes a compact copy of the database into a new file: the rows as of one point in time, without free pages.

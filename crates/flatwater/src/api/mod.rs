@@ -14,6 +14,7 @@ macro_rules! opaque {
     };
 }
 
+pub(crate) mod backup_call;
 pub(crate) mod blob;
 pub(crate) mod call;
 pub(crate) mod closures;

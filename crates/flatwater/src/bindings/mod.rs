@@ -183,11 +183,11 @@ impl Target {
     pub fn backup_in_parts(&self, path: &Path) -> FrontCall {
         let parts = Arc::<Parts<Rows>>::default();
         let reported = Arc::clone(&parts);
-        let report = move |total: usize, left: usize| {
+        let report = move |total: u32, left: u32| {
             let mut pages = Params::default();
             for count in [total, left] {
-                // A number of pages has at most 32 bits.
-                let _ = pages.push(count as i64);
+                // An integer always fits.
+                let _ = pages.push(i64::from(count));
             }
             reported.replace(rows_of(["total", "left"].map(Into::into).to_vec(), pages));
         };

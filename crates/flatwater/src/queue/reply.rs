@@ -274,7 +274,11 @@ impl<T: Send + 'static> Parts<T> {
 
     /// Takes the next part. If there is none and a mailbox is given, the mailbox is told of the next one.
     pub(crate) fn take(&self, mailbox: Option<(&std::sync::Arc<dyn Mailbox>, u64)>) -> Option<T> {
-        let waiter = mailbox.map(|(mailbox, token)| Waiter::Call(mailbox.clone(), token));
+        self.take_or_wait(mailbox.map(|(mailbox, token)| Waiter::Call(mailbox.clone(), token)))
+    }
+
+    /// Takes the next part. If there is none, the waiter is told of the next one.
+    pub(crate) fn take_or_wait(&self, waiter: Option<Waiter>) -> Option<T> {
         let mut state = lock(&self.0);
         let part = state.parts.pop_front();
         let unused = if part.is_none() { std::mem::replace(&mut state.waiter, waiter) } else { waiter };

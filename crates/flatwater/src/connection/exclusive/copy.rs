@@ -146,7 +146,7 @@ fn copy_into(
     copy.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF").map_err(failed)?;
     copy_pages(source, &mut copy, ends, failed, |step, progress| {
         if let Some(report) = &target.report {
-            let pages = |count: i32| usize::try_from(count).unwrap_or(0);
+            let pages = |count: i32| u32::try_from(count).unwrap_or(0);
             report(pages(progress.pagecount), pages(progress.remaining));
         }
         match step % SYNC_STEPS {

@@ -29,7 +29,7 @@ pub(crate) struct Target {
 }
 
 /// Called after each step of a copy of pages, on the thread that copies, with how many pages there are and are left.
-pub(crate) type Report = Box<dyn Fn(usize, usize) + Send>;
+pub(crate) type Report = Box<dyn Fn(u32, u32) + Send>;
 
 /// The key of a copy.
 pub(super) enum CopyKey {

@@ -1,5 +1,6 @@
 //! The database file: how it is opened, what is in it and beside it, and copies of it.
 
+mod backup_progress;
 mod backups;
 mod how_to_open;
 mod integrity;
