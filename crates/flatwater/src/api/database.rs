@@ -82,7 +82,7 @@ impl Database {
     /// [`with_timeout`](Self::with_timeout).
     #[must_use]
     pub fn with_deadline(&self, deadline: Instant) -> Self {
-        of(self, with_options(&self.session, |options| options.time = options.time.with_deadline(deadline)))
+        of(self, with_options(&self.session, |options| options.set_deadline(deadline)))
     }
 
     /// Looks up `sql` once, for a loop that runs it many times, and compiles it on one of the database's connections, so

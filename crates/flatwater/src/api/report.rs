@@ -24,8 +24,7 @@ use flatwater_base::thread::lock;
 pub(crate) struct Report {
     handle: Arc<Handle>,
     operation: &'static str,
-    /// What the call asks SQLite to run.
-    sql: Option<Cow<'static, str>>,
+    texts: Texts,
     in_transaction: bool,
     pub(crate) record: Arc<CallRecord>,
 }
@@ -56,7 +55,7 @@ impl Report {
         Some(Box::new(Self {
             handle: caller.handle.clone(),
             operation,
-            sql: work.and_then(sql_of),
+            texts: work.map_or(Texts::None, Texts::of),
             in_transaction: caller.inside.is_some() && !caller.options.read_only,
             record: CallRecord::begin(),
         }))
@@ -106,10 +105,11 @@ impl Report {
     fn send(self, known: Known, error: Option<&Error>, total: Duration, own: Duration) {
         let options = &self.handle.context().options;
         let (rows, changes) = known.numbers;
+        let sql = self.texts.sql();
         let mut event = StatementEvent {
             path: &options.path,
             operation: self.operation,
-            sql: self.sql.as_deref(),
+            sql: sql.as_deref(),
             in_transaction: self.in_transaction,
             ran_on: known.ran_on,
             queue: known.queue,
@@ -124,17 +124,38 @@ impl Report {
         for listener in options.on_statement.iter().chain(&self.handle.listener()) {
             tell(|| (listener.0)(&event));
         }
-        let short = self.sql.as_deref().map(shorten);
+        let short = sql.as_deref().map(shorten);
         event.sql = short.as_deref();
         tell(|| events::statement(&event));
     }
 }
 
-/// Returns the texts of the work, or the statement that it stands for.
-fn sql_of(work: &Work) -> Option<Cow<'static, str>> {
-    let texts = || work.text_of_each().map(|text| &*text.sql).collect::<Vec<_>>();
-    let joined = || Some(texts()).filter(|texts| !texts.is_empty()).map(|texts| texts.join("; ").into());
-    work.control_sql().map(Cow::Borrowed).or_else(joined)
+/// What a call asks SQLite to run.
+enum Texts {
+    None,
+    /// The statement that the call stands for.
+    Control(&'static str),
+    Each(Vec<Arc<str>>),
+}
+
+impl Texts {
+    fn of(work: &Work) -> Self {
+        work.control_sql()
+            .map_or_else(|| Self::Each(work.text_of_each().map(|text| text.sql.clone()).collect()), Self::Control)
+    }
+
+    /// Returns them as one, as an event has them.
+    fn sql(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Self::None => None,
+            Self::Control(sql) => Some(Cow::Borrowed(*sql)),
+            Self::Each(texts) => match &**texts {
+                [] => None,
+                [one] => Some(Cow::Borrowed(one)),
+                texts => Some(texts.join("; ").into()),
+            },
+        }
+    }
 }
 
 /// The reports of the calls of one stream or cursor, which are sent as one when it is dropped.

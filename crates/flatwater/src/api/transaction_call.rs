@@ -183,7 +183,7 @@ where
             && let Some(timeout) = self.timeout.take()
             && let Some(caller) = &mut begin.pending.caller
         {
-            caller.options.time = caller.options.time.with_deadline(later(Instant::now(), timeout));
+            caller.options.set_deadline(later(Instant::now(), timeout));
         }
     }
 

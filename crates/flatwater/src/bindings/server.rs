@@ -70,7 +70,7 @@ pub fn with_timeout(session: &Session, timeout: Duration) -> Session {
 
 /// The same, whose calls end by then.
 pub fn with_deadline(session: &Session, deadline: Instant) -> Session {
-    with_options(session, |options| options.time = options.time.with_deadline(deadline))
+    with_options(session, |options| options.set_deadline(deadline))
 }
 
 /// The same, whose calls go this way: a number for the server.

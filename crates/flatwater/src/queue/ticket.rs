@@ -64,6 +64,11 @@ impl CallOptions {
     pub(crate) fn set_timeout(&mut self, timeout: Duration) {
         self.time = self.time.with_timeout(Some(timeout));
     }
+
+    /// Sets when the call must have ended.
+    pub(crate) fn set_deadline(&mut self, deadline: Instant) {
+        self.time = self.time.with_deadline(deadline);
+    }
 }
 
 const WAITING: u8 = 0;
