@@ -187,13 +187,23 @@ fn object<'e>(env: Env<'e>, value: Value<'e>, has_types: bool, put: Put<'_>) -> 
         return bound
             .unwrap_or(Err(Refused::Value("an object whose `toFixed` returns no text cannot be stored", None)));
     }
-    Err(if is_array {
-        Refused::Value(
+    Err(match (is_array, env.is_promise(value)) {
+        (true, _) => Refused::Value(
             "an array cannot be stored",
-            Some("write one `?` for each value, or pass JSON and use json_each(?)"),
-        )
-    } else {
-        Refused::Value("an object cannot be stored", Some("pass JSON.stringify(value), or its fields one by one"))
+            Some(
+                "for IN write sql`... IN ${sql.list(values)}`; { types: \"standard\" } of `open` stores arrays as JSON",
+            ),
+        ),
+        (_, true) => Refused::Value("a promise cannot be stored", Some("await it, and pass its value")),
+        _ if has_types => {
+            Refused::Value("an object cannot be stored", Some("pass JSON.stringify(value), or its fields one by one"))
+        }
+        _ => Refused::Value(
+            "an object cannot be stored",
+            Some(
+                "pass JSON.stringify(value), or its fields; { types: \"standard\" } of `open` stores plain objects as JSON",
+            ),
+        ),
     })
 }
 

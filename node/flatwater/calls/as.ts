@@ -36,6 +36,14 @@ export function checkAs(as: unknown): void {
   if (as !== undefined && typeof as !== "function" && !isSchema && !isStandard(as)) {
     throw misuse("as must be a class, a Standard Schema, or have a method `parse`");
   }
+  // An arrow function, or an async one.
+  const isClass = typeof (as as { prototype?: unknown } | undefined)?.prototype === "object";
+  if (typeof as === "function" && !isClass && !("parse" in as) && !isStandard(as)) {
+    throw misuse(
+      "as is a function, and must be a class",
+      "pass a function as the method `parse`: { as: { parse: (row) => ... } }",
+    );
+  }
 }
 
 function isStandard(as: unknown): as is StandardSchema<unknown> {

@@ -54,7 +54,12 @@ export class FlatwaterError extends Error {
 
   /** @internal */
   constructor(fields: Fields) {
-    super(fields.hint ? `${fields.message} -- ${fields.hint}` : fields.message, causeOf(fields));
+    const cause = causeOf(fields);
+    const hadLimit = raiseStackLimit();
+    super(fields.hint ? `${fields.message} -- ${fields.hint}` : fields.message, cause);
+    if (hadLimit !== undefined) {
+      Error.stackTraceLimit = hadLimit;
+    }
     this.kind = fields.kind as ErrorKind;
     this.code = fields.code;
     this.constraint = fields.constraint;
@@ -69,6 +74,19 @@ export class FlatwaterError extends Error {
   static {
     this.prototype.name = "FlatwaterError";
   }
+}
+
+/** So many frames of a stack may be the package's own, most of them of a call that is traced. */
+const OWN_FRAMES = 12;
+
+/** Leaves the caller as many frames as it has asked for. Returns the limit that was set, unless there is none or it cannot be set. */
+function raiseStackLimit(): number | undefined {
+  const limit: unknown = Error.stackTraceLimit;
+  if (typeof limit !== "number" || !(limit > 0) || Object.isFrozen(Error)) {
+    return undefined;
+  }
+  Error.stackTraceLimit = limit + OWN_FRAMES;
+  return limit;
 }
 
 /** What a function has thrown, or the error of the operating system, as Node's own calls have it. */

@@ -17,6 +17,10 @@ impl<'e> Env<'e> {
         above(value).is_ok_and(|class| is_last(class) || above(class).is_ok_and(is_last))
     }
 
+    pub(crate) fn is_promise(self, value: Value<'e>) -> bool {
+        made!(self, napi_is_promise(value.raw) -> false).unwrap_or(false)
+    }
+
     /// The value as JSON; undefined if it has none. It runs code of JavaScript, which may throw.
     pub(crate) fn json(self, value: Value<'e>) -> Result<Value<'e>> {
         let global = self.value(made!(self, napi_get_global() -> ptr::null_mut()))?;

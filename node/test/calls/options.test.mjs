@@ -122,6 +122,10 @@ test("a value of another form is refused", async (t) => {
   await refused(query({ as: "Point" }), /as must be a class, a Standard Schema, or have a method `parse`/);
   await refused(query({ as: null }), /as must be a class/);
   await refused(() => db.queryOne("SELECT 1", [], { as: {} }), /as must be a class/);
+  await refused(
+    query({ as: (row) => row.a }),
+    /as is a function, and must be a class -- pass a function as the method `parse`/,
+  );
   const json = (options) => () => db.queryJson("SELECT 1 AS j", [], options);
   await refused(json({ embed: "j" }), /embed must be an array of the names of columns/);
   await refused(json({ embed: [1] }), /embed must be an array/);

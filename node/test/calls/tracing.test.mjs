@@ -217,3 +217,13 @@ test("NODE_DEBUG=flatwater writes a line for each call, without values", async (
   delete process.env.NODE_DEBUG;
   assert.equal((await run(program)).errors, "");
 });
+
+test("the stack of an error shows who made the call, though the frames of tracing come first", async (t) => {
+  const db = await database(t);
+  subscribed(t);
+  const theHelper = (value) => db.queryOne("SELECT ?", [value]);
+  const theCaller = async () => await theHelper(undefined);
+  const { stackTraceLimit } = Error;
+  await assert.rejects(theCaller(), ({ stack }) => stack.includes("theHelper") && stack.includes("theCaller"));
+  assert.equal(Error.stackTraceLimit, stackTraceLimit);
+});

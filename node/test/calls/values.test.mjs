@@ -195,7 +195,7 @@ test("what cannot be stored is refused with its place, before anything runs", as
     [["secret"], "an array cannot be stored"],
     [{ secret: 1 }, "an object cannot be stored"],
     [new Map(), "an object cannot be stored"],
-    [Promise.resolve(1), "an object cannot be stored"],
+    [Promise.resolve(1), "a promise cannot be stored -- await it"],
     [new Date(NaN), "the Date is invalid"],
     [new Date(8.64e15), "a Date beyond the years 0 to 9999 cannot be stored"],
     [new Date("-000001-12-31T23:59:59Z"), "a Date beyond the years 0 to 9999 cannot be stored"],
