@@ -73,7 +73,11 @@ def _adapt(value: object, forms: Mapping[type, Form], forms_by_name: Mapping[tup
     if (blob := _buffer(value)) is not None:
         return blob
     hint = "`flatwater.register_adapter` says how values of a type are stored"
-    if isinstance(value, (list, tuple, set, frozenset)):
+    if hasattr(value, "__await__"):
+        hint = "it was not awaited: pass what `await` returns"
+    elif isinstance(value, dict):
+        hint = 'types="standard" of `connect` stores it as JSON, and so does `flatwater.Json(value)`'
+    elif isinstance(value, (list, tuple, set, frozenset)):
         hint = 'for `IN`, put the SQL together: `Sql("... IN ").bind_list(values)`'
     raise _refused(f"a value of type {name_of_type(value)} cannot be bound to a statement", hint)
 

@@ -141,7 +141,10 @@ pub(crate) fn migrations(given: &Bound<'_, PyAny>) -> PyResult<Migrations> {
     match given.extract::<AnyPath>() {
         Ok(folder) => Migrations::from_dir(folder.0).map_err(|error| raised(given.py(), &error)),
         Err(_) => {
-            let pairs = given.try_iter()?.map(|pair| pair?.extract::<(String, String)>());
+            let refused =
+                |_| PyTypeError::new_err("migrations are pairs of a name and its SQL, or the path of a folder");
+            let pairs =
+                given.try_iter().map_err(refused)?.map(|pair| pair?.extract::<(String, String)>().map_err(refused));
             Ok(Migrations::new(pairs.collect::<PyResult<Vec<_>>>()?))
         }
     }

@@ -331,6 +331,11 @@ async def test_what_few_programs_set_is_in_tuning(file):
         ({"tuning": {"queue": "long"}}, '"queue" must be a non-negative number'),
         ({"tuning": "queue"}, 'the option "tuning" must be a dict'),
         ({"nonsense": 1}, "there are: busy_timeout, checkpoint, "),
+        (
+            {"migrations": {"001_init": "SELECT 1"}},
+            "migrations are pairs of a name and its SQL, or the path of a folder",
+        ),
+        ({"migrations": 5}, "migrations are pairs of a name and its SQL, or the path of a folder"),
     ]:
         for connect in (flatwater.connect, blocking.connect):
             with pytest.raises(TypeError) as caught:

@@ -93,6 +93,8 @@ async def test_a_value_of_another_type_has_one_form(value, stored):
         (datetime.time(1, tzinfo=UTC), flatwater.ProgrammingError, "time zone"),
         (object(), flatwater.ProgrammingError, "cannot be bound"),
         ([1], flatwater.ProgrammingError, "bind_list"),
+        ({"a": 1}, flatwater.ProgrammingError, "stores it as JSON"),
+        (type("Coming", (), {"__await__": iter})(), flatwater.ProgrammingError, "it was not awaited"),
     ],
     ids=lambda value: repr(value)[:20],
 )
