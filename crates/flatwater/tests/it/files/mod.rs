@@ -2,6 +2,7 @@
 
 mod backup_progress;
 mod backups;
+mod earlier_versions;
 mod how_to_open;
 mod integrity;
 mod migrating_processes;
