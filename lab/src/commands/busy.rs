@@ -30,11 +30,15 @@ pub fn busy(args: &BusyArgs) -> Result<bool> {
     Ok(true)
 }
 
-/// The figures of one mode in one lane: of each, the median over the runs.
-struct Side<'a>(Vec<&'a Figures>);
+/// The figures of one peer in one lane: of each, the median over the runs.
+pub(super) struct Side<'a>(Vec<&'a Figures>);
 
-impl Side<'_> {
-    fn number(&self, name: &str) -> Option<f64> {
+impl<'a> Side<'a> {
+    pub(super) fn of(measured: &'a Measured, lane: &'a str, peer: &'a str) -> Self {
+        Self(measured.rows(lane, peer).filter_map(Row::figures).collect())
+    }
+
+    pub(super) fn number(&self, name: &str) -> Option<f64> {
         let numbers: Vec<f64> = self.0.iter().filter_map(|figures| figures.number(name)).collect();
         (!numbers.is_empty()).then(|| median(&numbers))
     }
@@ -73,8 +77,7 @@ impl Side<'_> {
 }
 
 fn sides<'a>(measured: &'a Measured, lane: &'a str) -> Vec<Side<'a>> {
-    let side = |peer| Side(measured.rows(lane, peer).filter_map(Row::figures).collect());
-    measured.peers().into_iter().map(side).filter(|side| !side.0.is_empty()).collect()
+    measured.peers().into_iter().map(|peer| Side::of(measured, lane, peer)).filter(|side| !side.0.is_empty()).collect()
 }
 
 fn tables(measured: &Measured) -> String {

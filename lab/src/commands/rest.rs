@@ -4,9 +4,9 @@
 
 use anyhow::{Result, bail};
 
+use crate::commands::busy::Side;
 use crate::figures::floor::FLOOR;
-use crate::figures::result::{Measured, Row};
-use crate::figures::statistics::median;
+use crate::figures::result::Measured;
 
 const LANE: &str = "at_rest";
 /// The rows, if the result has them, each with what the library is called on the page.
@@ -29,11 +29,8 @@ pub(super) fn rest_table(measured: &Measured) -> Result<String> {
 }
 
 fn row(measured: &Measured, peer: &str, title: &str) -> Option<String> {
-    let figure = |name: &str| {
-        let figures = measured.rows(LANE, peer).filter_map(Row::figures);
-        let numbers: Vec<f64> = figures.filter_map(|figures| figures.number(name)).collect();
-        (!numbers.is_empty()).then(|| median(&numbers))
-    };
+    let side = Side::of(measured, LANE, peer);
+    let figure = |name: &str| side.number(name);
     let [threads, descriptors] = ["rest_threads", "rest_descriptors"].map(figure);
     let [memory, program] = ["rest_bytes", "program_bytes"].map(|name| figure(name).map(|bytes| bytes / MIB));
     let (threads, descriptors) = (threads?, descriptors?);
