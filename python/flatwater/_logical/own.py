@@ -6,7 +6,7 @@ the connection was there is told of it too. Leaves out the connection, which the
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._native import Executor
@@ -16,7 +16,7 @@ from .statement import Kind, Statement
 from .steps import Steps, Whole
 from .told import EARLIER, Told
 from .transaction import compiles, has_taken
-from .values import had_rows, parameters
+from .values import Unavailable, had_rows, parameters
 
 if TYPE_CHECKING:
     from .._native import NativeConnection
@@ -84,10 +84,10 @@ class Own:
         self._was_open = False
         try:
             changes = yield from self._one(what, sql, values, result, places)
-        except Exception as error:
-            yield from self._note(what, error)
+        except Exception:
+            yield from self._note(what, values, failed=True)
             raise
-        yield from self._note(what)
+        yield from self._note(what, values)
         result.lastrowid = self._told.rowid
         if what.is_dml:
             result.rowcount = changes
@@ -105,21 +105,22 @@ class Own:
         changes: int = done.changes
         return changes
 
-    def many(self, what: Statement, rows: Iterable[Any], begins: bool) -> Steps[Result]:
+    def many(self, what: Statement, rows: Sequence[Any], begins: bool) -> Steps[Result]:
         """Runs one statement for each row that was taken (`taken_rows`). If one fails, or cannot be had, those before
         it stay."""
         yield from self._raise_if_lost()
-        work = self._many(what, had_rows(rows))
+        work = self._many(what, rows)
         return (yield from (self._begun(what, work) if begins and not self.in_transaction else work))
 
-    def _many(self, what: Statement, given: Iterable[Any]) -> Steps[Result]:
+    def _many(self, what: Statement, rows: Sequence[Any]) -> Steps[Result]:
         self._was_open = False
+        first = rows[0] if rows else None
         try:
-            result = yield from for_each(self.on, what, given, None)
-        except Exception as error:
-            yield from self._note(what, error)
+            result = yield from for_each(self.on, what, had_rows(rows), None)
+        except Exception:
+            yield from self._note(what, first, failed=True)
             raise
-        yield from self._note(what)
+        yield from self._note(what, first, failed=not rows)
         return result
 
     def _begun(self, what: Statement, work: Steps[Result]) -> Steps[Result]:
@@ -148,24 +149,33 @@ class Own:
                         yield from self.begin()
             raise
 
-    def _note(self, what: Statement, failed: Exception | None = None) -> Steps[None]:
-        """Notes what a statement has changed, which may have failed."""
+    def _note(self, what: Statement, first: Any, failed: bool = False) -> Steps[None]:
+        """Notes what a statement has changed, which may have failed. `first` are the parameters of its first run, or
+        None if there were none."""
         self._was_open, told = self.in_transaction, self._told
         self._has_attached |= what.first == "ATTACH"
         if what.changes_rows:
             rowid, changes, total = tuple((yield Whole(self.on.query_one(EARLIER))))
             has_changed, told.total = told.total != self._total_before + total, self._total_before + total
             # It tells 0 until a write runs on this connection, which one that failed may not have done.
-            has_run = failed is None or has_changed or "changes" in self._known
-            if not has_run and failed is not None and has_taken(failed):
-                has_run = yield from compiles(self.on, what.sql)
-            if has_run:
+            has_run = not failed or has_changed or "changes" in self._known
+            if has_run or (yield from self._may_run(what.sql, first)):
                 told.changes = changes
                 self._known.add("changes")
             # It tells 0 until a row is inserted on this connection.
             if rowid or "last_insert_rowid" in self._known:
                 told.rowid = rowid
                 self._known.add("last_insert_rowid")
+
+    def _may_run(self, sql: str, given: Any) -> Steps[bool]:
+        """Returns true if a statement can be compiled and takes these parameters."""
+        if given is None or isinstance(given, Unavailable):
+            return False
+        try:
+            yield Whole(self.on.query(f"EXPLAIN {sql}", given))
+        except Exception:
+            return False
+        return True
 
     def begin(self) -> Steps[None]:
         """Begins a transaction that takes nothing yet."""
