@@ -12,6 +12,7 @@ use crate::commands::run::{Common, begin};
 use crate::figures::floor::FLOOR;
 use crate::figures::metric::is_noop;
 use crate::figures::result::{BASE, CANDIDATE, Kind, distinct};
+use crate::measuring::layouts::Layouts;
 use crate::measuring::peer;
 use crate::measuring::places::Places;
 use crate::measuring::process::Interrupt;
@@ -38,6 +39,9 @@ pub struct AbArgs {
     /// Measure both with the lanes of the working tree, not each with its own
     #[arg(long)]
     pub current_peers: bool,
+    /// In how many other orders of functions both programs are linked; each run takes the next. 0 is the order they have
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub layouts: u32,
     #[command(flatten)]
     #[allow(missing_docs, reason = "its fields are the help")]
     pub common: Common,
@@ -148,6 +152,9 @@ impl<'a> Bench<'a> {
 
     fn notes(&self, base: &Source, candidate: &Source) -> Vec<String> {
         let mut notes = Vec::new();
+        if self.args.layouts > 0 {
+            notes.push(format!("the functions lie in another order in each of {} runs", self.args.layouts));
+        }
         for source in [base, candidate] {
             if source.dirty {
                 notes.push(format!("the {} is a working tree with changes", source.name));
@@ -172,7 +179,10 @@ impl<'a> Bench<'a> {
     fn side(&self, source: &Source, interrupt: &Interrupt) -> Result<Side> {
         let peers =
             peer::load(&source.repository.peers()).with_context(|| format!("the {} has no peers", source.name))?;
-        let peer = peer::choose(peers, std::slice::from_ref(&self.args.peer))?.remove(0);
+        let mut peer = peer::choose(peers, std::slice::from_ref(&self.args.peer))?.remove(0);
+        if self.args.layouts > 0 {
+            peer.layouts = Some(Layouts::new(self.args.layouts, &self.folder)?);
+        }
         Side::prepare(source.name, peer, &self.target(&source.name[..4])?, source.commit.clone(), interrupt)
     }
 

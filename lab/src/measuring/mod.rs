@@ -1,5 +1,6 @@
 //! Measuring: peers, their processes, and the sources that they are built from.
 
+pub mod layouts;
 pub mod pace;
 pub mod peer;
 pub mod places;

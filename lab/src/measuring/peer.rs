@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 use crate::figures::floor::PacedBy;
 use crate::figures::result::{Lane, Version};
+use crate::measuring::layouts::Layouts;
 use crate::measuring::process::{self, Interrupt};
 
 /// The time limit of a build. A first build downloads and compiles SQLite, a runtime and a driver.
@@ -40,6 +41,9 @@ pub struct Peer {
     /// The folder of the description, where all its commands run.
     #[serde(skip)]
     pub folder: PathBuf,
+    /// The orders of functions that its program is measured in, if that is not the one that it was built with.
+    #[serde(skip)]
+    pub layouts: Option<Layouts>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -172,6 +176,9 @@ impl Peer {
         }
         for words in commands {
             let mut command = self.command_of(words, target)?;
+            if let Some(layouts) = &self.layouts {
+                layouts.set(&mut command);
+            }
             process::run(&mut command, BUILD_LIMIT, interrupt)
                 .and_then(process::Ended::success)
                 .with_context(|| format!("`{}` failed", words.join(" ")))?;
@@ -188,6 +195,18 @@ impl Peer {
     /// Returns the command that calls the peer, without arguments.
     pub fn call(&self, target: &Path) -> Result<Command> {
         self.command_of(&self.command, target)
+    }
+
+    /// Returns the command that calls the peer in one run, without arguments.
+    pub fn call_in(&self, run: u32, target: &Path) -> Result<Command> {
+        let mut command = self.call(target)?;
+        if let Some(layouts) = &self.layouts {
+            let program = layouts.of_run(Path::new(command.get_program()), run)?;
+            let mut other = Command::new(program);
+            other.args(command.get_args()).current_dir(&self.folder);
+            command = other;
+        }
+        Ok(command)
     }
 
     fn command_of(&self, words: &[String], target: &Path) -> Result<Command> {

@@ -179,7 +179,7 @@ struct Printed {
 /// Runs one trial in a new folder.
 pub fn one(side: &Side, trial: &Trial, settings: &Settings, interrupt: &Interrupt) -> Result<Figures> {
     let folder = tempfile::Builder::new().prefix("trial-").tempdir_in(settings.trials_dir)?;
-    let mut command = side.peer.call(&side.target)?;
+    let mut command = side.peer.call_in(trial.run, &side.target)?;
     command.args(["--lane", trial.lane, "--dir"]).arg(folder.path());
     if settings.quick {
         command.arg("--quick");
