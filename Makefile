@@ -302,12 +302,14 @@ BUSY = busy-default,busy-backoff,busy-constant-1ms,busy-constant-100us,busy-ring
 CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser)
 test-page: FOLDER = lab/web
 test-tabs: FOLDER = examples/browser
-test-page test-tabs:
+test-book: FOLDER = lab/web
+test-book: BROWSER_TEST = node --test --test-reporter=spec ../../book/site.test.mjs
+test-page test-tabs test-book:
 	@if [ -x "$(CHROMIUM)" ] && command -v npm >/dev/null; then \
 	    cd $(FOLDER) && \
 	    { cmp -s package-lock.json node_modules/.lab-built || \
 	      { npm ci --silent && cp package-lock.json node_modules/.lab-built; }; } && \
-	    CHROMIUM="$(CHROMIUM)" npm test --silent; \
+	    CHROMIUM="$(CHROMIUM)" $(or $(BROWSER_TEST),npm test --silent); \
 	elif [ "$$FLATWATER_BROWSER" = required ]; then \
 	    echo "$@ needs chromium and npm" >&2; exit 1; \
 	else \
@@ -368,11 +370,14 @@ test-sqlcipher-files:
 test-migrations-with-others:
 	cd examples/migrations-with-others && CARGO_TARGET_DIR=$(TARGET)/migrations cargo test --locked
 
-# The guide and the design as HTML pages, in target/book. mdBook has a lock file of its own, beside its sources. Whether links
-# and anchors lead somewhere is a test of the examples.
-.PHONY: book
+# The site, in target/book: guide and design as HTML pages with a search, and the lab's page of the committed results, which needs npm. A
+# browser opens both. mdBook has a lock file of its own, beside its sources. Whether links and anchors lead somewhere is a test of the examples.
+.PHONY: book test-book
+SITE_RESULTS = $(addprefix lab/results/,speed.json turns.json rest.json)
 book:
 	cd book && CARGO_TARGET_DIR=$(TARGET)/book-build cargo test --quiet --locked && CARGO_TARGET_DIR=$(TARGET)/book-build cargo run --quiet --locked
+	@if command -v npm >/dev/null; then $(LAB) report $(SITE_RESULTS) --out target/book/lab.html; else echo "left out: lab.html needs npm"; fi
+	$(MAKE) test-book
 
 # Every interleaving of the queue with its token, and of the reply. The models take seconds however they are compiled, and an
 # optimised build of the engine a minute.

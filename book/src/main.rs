@@ -1,4 +1,4 @@
-//! Builds the guide and the design as HTML pages: `make book`, in `target/book`.
+//! Builds the guide and the design as HTML pages with a search over both: `make book`, in `target/book`.
 //!
 //! Owns: links that leave the book, such as those to sources, which lead to the repository. Leaves out: the tabs of languages
 //! (`tabs`); the files for language models (`llms`); whether links lead somewhere, which a test of `examples/rust` checks, for the
@@ -14,6 +14,9 @@ mod tabs;
 
 const REPOSITORY: &str = "https://github.com/flatwater-db/flatwater/blob/main/";
 
+/// The page that is put beside the book, of which the pages in the repository know nothing.
+const LAB: &str = "\n[The lab's page](lab.html) has every lane with all its figures, and the experiments.\n";
+
 fn main() -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut book = MDBook::load(root)?;
@@ -24,6 +27,9 @@ fn main() -> Result<()> {
         let depth = chapter.source_path.as_deref().map_or(0, |path: &Path| path.components().count());
         if let Some(path) = chapter.source_path.clone().filter(|path| path.starts_with("guide")) {
             pages.push(llms::Page { title: chapter.name.clone(), path, text: chapter.content.clone() });
+        }
+        if chapter.source_path.as_deref() == Some(Path::new("index.md")) {
+            chapter.content.push_str(LAB);
         }
         let content = chapter.content.replace(&format!("]({}", "../".repeat(depth)), &format!("]({REPOSITORY}"));
         let (content, found) = tabs::grouped(&content);
