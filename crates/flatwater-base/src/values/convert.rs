@@ -234,11 +234,19 @@ pub fn mismatch(column: (usize, &str), found: Type, wanted: &str, error: &FromSq
     match found {
         Type::Null => error.with_hint(format!("read a column that may be NULL as an Option: Option<{wanted}>")),
         _ if !what.ends_with(&wanted) => error,
+        Type::Integer | Type::Real if is_time(&wanted) => {
+            error.with_hint("make it a text in the SQL: datetime(column, 'unixepoch') AS column")
+        }
         Type::Integer => error.with_hint("read it as an i64, or CAST it in the SQL"),
         Type::Real => error.with_hint("read it as an f64, or CAST it in the SQL"),
         Type::Text => error.with_hint("read it as a String, or CAST it in the SQL"),
         Type::Blob => error.with_hint("read it as a Vec<u8>, or CAST it in the SQL"),
     }
+}
+
+/// True for the name of a type that is a point in time, which is read from a text.
+fn is_time(name: &str) -> bool {
+    ["DateTime", "Timestamp", "Zoned"].iter().any(|part| name.contains(part))
 }
 
 /// Returns how an error names a column.
@@ -286,6 +294,13 @@ mod tests {
     fn nan_is_refused_and_infinity_is_kept() {
         assert_eq!(added(f64::NAN).unwrap_err().kind(), ErrorKind::Misuse);
         assert_eq!(added(f64::INFINITY).unwrap().value(0), ValueRef::Real(f64::INFINITY));
+    }
+
+    #[test]
+    fn a_number_that_is_read_as_a_point_in_time_is_made_a_text() {
+        let error = mismatch((0, "at"), Type::Integer, "chrono::datetime::DateTime<Utc>", &FromSqlError::InvalidType);
+        assert_eq!(error.message(), "column 0 (at): INTEGER cannot be read as DateTime<Utc>");
+        assert_eq!(error.hint(), Some("make it a text in the SQL: datetime(column, 'unixepoch') AS column"));
     }
 
     #[test]
