@@ -156,6 +156,12 @@ def in_row(error: BaseException, row: int) -> None:
         error.args = (f"{error.args[0]} (row {row})",)
 
 
+def in_row_of_result(error: BaseException, row: int, columns: tuple[str, ...]) -> None:
+    """Says which row a program's class was called with, without its values. Called by the native part."""
+    if sys.version_info >= (3, 11):
+        error.add_note(f"row {row} of the result, with the columns {', '.join(columns)}")
+
+
 def at_parameter(error: BaseException, place: str | None, sql: str) -> None:
     """Says which parameter of which SQL was refused, where the text does not say it. Called by the native part."""
     if isinstance(error, Error):

@@ -69,9 +69,23 @@ impl Into {
             Self::Tuple => Ok(rows.get().tuple(py, index)?.into_any()),
             Self::Dict => Ok(by_name()?.into_any()),
             Self::Value => rows.get().value(py, index, 0),
-            Self::Class(class) => class.bind(py).call((), Some(&by_name()?)),
+            Self::Class(class) => {
+                let made = class.bind(py).call((), Some(&by_name()?));
+                made.map_err(|error| in_row_of_result(error, rows, index))
+            }
         }
     }
+}
+
+/// Adds, to the error of a program's class, the row that it was called with.
+#[cold]
+fn in_row_of_result(error: PyErr, rows: &Bound<'_, Rows>, index: usize) -> PyErr {
+    let py = rows.py();
+    let say = || -> PyResult<()> {
+        let of_row = (error.value(py), rows.get().before + index, rows.get().columns.clone_ref(py));
+        py.import("flatwater._errors")?.getattr("in_row_of_result")?.call1(of_row).map(drop)
+    };
+    say().map_or_else(|failed| failed, |()| error)
 }
 
 /// Refuses two columns of one name, where one of them would be lost.

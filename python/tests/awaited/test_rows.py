@@ -299,6 +299,10 @@ async def test_a_database_says_what_rows_become_and_a_call_says_otherwise(place)
             await db.query("SELECT 1 AS a, 2 AS a")
     async with flatwater.connect(place, into=lambda a, b: f"{a}{b}") as db:
         assert await db.query(sql) == ["1x"]
+        with pytest.raises(TypeError, match="unexpected keyword argument 'c'") as failed:
+            await db.query("SELECT 'not shown' AS a, 2 AS c")
+        if sys.version_info >= (3, 11):
+            assert failed.value.__notes__ == ["row 0 of the result, with the columns a, c"]
     with pytest.raises(TypeError, match='"into" must be a class'):
         flatwater.connect(place, into="dict")
     with blocking.connect(":memory:", into=tuple) as db:

@@ -39,7 +39,7 @@ pub(crate) struct Rows {
     /// If a column has a converter or a type.
     casts: Option<Casts>,
     /// How many rows of the result are in parts before this one.
-    before: usize,
+    pub(crate) before: usize,
 }
 
 impl Rows {
