@@ -34,6 +34,7 @@ pub(crate) struct Options {
     pub(crate) attach: BTreeMap<String, String>,
     pub(crate) migrations: Option<Vec<(String, String)>>,
     pub(crate) untrusted: Option<bool>,
+    pub(crate) observe: Option<bool>,
     pub(crate) auto_vacuum: Option<AutoVacuum>,
     pub(crate) deserialize: Option<Bytes>,
     pub(crate) types: Option<Types>,

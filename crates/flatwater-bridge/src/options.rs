@@ -115,6 +115,7 @@ pub const TUNING: &[(&str, Set)] = &[
     }),
     ("memory_limit", |options, given| count(&given).map(|value| options.tuning(|t| t.memory_limit(value)))),
     ("mmap_bytes", |options, given| count(&given).map(|value| options.tuning(|t| t.mmap_bytes(value)))),
+    ("observe", |options, given| switch(&given).map(|value| options.tuning(|t| t.observe(value)))),
     ("page_size", |options, given| {
         count(&given).map(|bytes| options.tuning(|t| t.page_size(u32::try_from(bytes).unwrap_or(u32::MAX))))
     }),

@@ -99,6 +99,8 @@ export interface Tuning {
   mmapBytes?: number;
   /** Allows a file on a network file system, which only one machine may use. Default false. */
   allowNetworkFilesystem?: boolean;
+  /** Shows the figures of the database to `flatwater top`, in the file `<db>-observe-RANDOM`. On Unix systems. Default false. */
+  observe?: boolean;
   /** The page size of a file that is created: a power of two from 512 to 65,536. Default 4,096. */
   pageSize?: number;
   /** How many requests may wait before calls wait for a place. Default 1,024. */

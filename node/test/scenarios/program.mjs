@@ -256,7 +256,7 @@ export class Program {
       } else if (name === "deserialize") {
         const bytes = typeof option === "string" ? this.handle(option).bytes : Buffer.from(value(option));
         options.tuning.deserialize = bytes;
-      } else if (["auto_vacuum", "double_quoted_strings", "untrusted"].includes(name)) {
+      } else if (["auto_vacuum", "double_quoted_strings", "observe", "untrusted"].includes(name)) {
         options.tuning[camel(name)] = option;
       } else {
         options[camel(name.replace(/_ms$/, ""))] = option;

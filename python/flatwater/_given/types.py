@@ -111,6 +111,9 @@ class Tuning(TypedDict, total=False):
     """How much of the file is mapped into memory. Default 0."""
     allow_network_filesystem: bool
     """Allows a file on a network file system, which only one machine may use. Default off."""
+    observe: bool
+    """Shows the figures of the database to `flatwater top`, in the file `<db>-observe-RANDOM`. On Unix systems. Default
+    off."""
     page_size: int
     """The page size of a file that is created: a power of two from 512 to 65,536. Default 4,096."""
     queue: int

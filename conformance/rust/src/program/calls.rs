@@ -67,6 +67,7 @@ impl Program<'_> {
         opens = set(opens, options.busy_timeout_ms.map(Duration::from_millis), Options::busy_timeout);
         opens = set(opens, options.migrations.clone(), Options::migrations);
         opens = set(opens, options.untrusted.filter(|is| *is), |opens, _| opens.tuning(|t| t.untrusted()));
+        opens = set(opens, options.observe, |opens, on| opens.tuning(|t| t.observe(on)));
         opens = set(opens, options.auto_vacuum, |opens, mode| {
             opens.tuning(|tuning| match mode {
                 fields::AutoVacuum::Full => tuning.auto_vacuum(AutoVacuum::Full),

@@ -270,7 +270,7 @@ impl Sink for JsonSink<'_> {
 const CHUNK: usize = 16;
 
 /// Writes the text as a JSON string. Parts that need no escape are copied as they are.
-pub(super) fn push_string(out: &mut String, text: &str) {
+pub fn push_string(out: &mut String, text: &str) {
     out.push('"');
     let mut rest = text;
     while let Some(at) = first_special(rest.as_bytes()) {

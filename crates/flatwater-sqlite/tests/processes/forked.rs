@@ -276,6 +276,36 @@ fn a_child_of_a_process_that_opens_and_closes_is_served() {
     assert_eq!((file.visit(), own.visit()), (opened.into_inner(), SERVED));
 }
 
+/// The files with figures beside a database.
+fn records(file: &TestFile) -> Vec<std::ffi::OsString> {
+    let folder = file.path().parent().unwrap().to_owned();
+    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    names.filter(|name| name.to_string_lossy().contains("-observe-")).collect()
+}
+
+#[test]
+fn a_child_removes_no_figures_of_its_parent_and_has_its_own() {
+    if !is_alone_in_process("forked::a_child_removes_no_figures_of_its_parent_and_has_its_own") {
+        return;
+    }
+    let file = TestFile::new();
+    let open = || file.options().tuning(|tuning| tuning.observe(true)).open().wait().unwrap();
+    let db = open();
+    wait_until(|| records(&file).len() == 1);
+    let of_parent = records(&file);
+    let (db, child) = fork(db, |db| {
+        drop(db);
+        let db = open();
+        wait_until(|| records(&file).len() == 2);
+        db.close().wait().unwrap();
+        assert_eq!(records(&file), of_parent);
+    });
+    join(child);
+    assert_eq!(records(&file), of_parent);
+    db.close().wait().unwrap();
+    assert!(records(&file).is_empty());
+}
+
 /// Everything that a process does with a database of its own: `rows` are added.
 fn is_of_use(options: Options, rows: i64) {
     let db = options.open().wait().unwrap();

@@ -203,6 +203,7 @@ impl Engine {
     fn closed(&self) {
         unlist(self);
         self.context.turnstile.iter().for_each(|turnstile| turnstile.let_go(true));
+        self.observed.iter().for_each(|file| file.let_go(true));
         let Hold { reservation, in_use, last, permit, timer } = std::mem::take(&mut *self.hold());
         drop((last, permit, timer));
         self.watch().and_then(Watch::unguard).into_iter().for_each(Guard::keep);

@@ -32,6 +32,7 @@ pub(super) struct Entry {
     pub(super) undelivered: usize,
     /// It is used for writing, and no other SQLite library may open it in this process.
     pub(super) is_guarded: bool,
+    observe: bool,
 }
 
 pub(super) enum FileState {
@@ -65,7 +66,7 @@ pub(super) fn look_again() {
 impl Entry {
     pub(super) fn new(state: FileState, engine: Weak<Engine>, options: &Options) -> Self {
         let is_guarded = !options.allow_second_sqlite && !options.read_only;
-        Self { state, engine, undelivered: 0, is_guarded }
+        Self { state, engine, undelivered: 0, is_guarded, observe: options.observe }
     }
 
     pub(super) fn of_open(engine: &Arc<Engine>) -> Self {
@@ -74,6 +75,11 @@ impl Entry {
 
     fn is_open(&self) -> bool {
         matches!(self.state, FileState::Open(_))
+    }
+
+    /// Returns true if the engine is open, and shows its figures.
+    pub(super) fn is_observed(&self) -> bool {
+        self.observe && self.is_open()
     }
 
     /// Counts one more handle of an open engine, which its caller does not have yet.

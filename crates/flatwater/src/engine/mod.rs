@@ -12,6 +12,7 @@ pub(crate) mod dispatch;
 mod eviction;
 mod file_table;
 pub(crate) mod handle;
+mod observe;
 pub(crate) mod opening;
 pub(crate) mod parking;
 pub(crate) mod registry;
@@ -30,6 +31,7 @@ use connect::{checkpointer, live_queries};
 use opening::Opening;
 
 use crate::file::guard::{self, Guard};
+use crate::file::observed::ObservedFile;
 use crate::file::watch::Watch;
 use crate::options::Options;
 use crate::stats::Stats;
@@ -60,6 +62,8 @@ pub(crate) struct Engine {
     pub(crate) own: Arc<OwnConnections>,
     /// The journal mode in which the file was found, or to which it was switched.
     journal: String,
+    /// Where it shows its figures, with the option `observe`.
+    observed: Option<ObservedFile>,
     hold: Mutex<Hold>,
     closing: Mutex<Closing>,
     /// For parking.
@@ -104,6 +108,7 @@ impl Engine {
             optimize_again_and_again(writer);
         }
         let live = live_queries(&context, writer.as_ref(), readers.as_ref());
+        let observed = context.options.observe.then(|| ObservedFile::new(&context.options.path));
         let engine = Arc::new(Self {
             context,
             writer,
@@ -112,6 +117,7 @@ impl Engine {
             live,
             own: Arc::default(),
             journal,
+            observed,
             hold: Mutex::new(Hold { in_use: Some(in_use), timer: Some(timer), ..Hold::default() }),
             closing: Mutex::new(Closing::Open),
             recent: parking::Use::default(),

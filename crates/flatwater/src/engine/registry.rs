@@ -24,6 +24,7 @@ use flatwater_sqlite::InUse;
 
 use super::Engine;
 use super::file_table::{self, CHANGED, Entry, FILES, FileState};
+use super::observe;
 use super::opening::Opening;
 use crate::file::identity::FileId;
 use crate::file::watch::Watch;
@@ -149,6 +150,7 @@ impl FileReservation {
         files.entries.insert(id, Entry::of_open(&engine));
         drop(files);
         file_table::begin_checks();
+        observe::begin(&engine);
         self.0 = None;
         CHANGED.notify_all();
         Some(engine)

@@ -51,6 +51,11 @@ pub(crate) fn no_turns(path: &Path, error: &std::io::Error) {
     event!(warn, path, { error = %error }, "the turn file cannot be used: processes poll for the write lock");
 }
 
+/// The figures of the database cannot be written beside it. They are tried again, which sends no other event.
+pub(crate) fn not_observed(path: &Path, error: &std::io::Error) {
+    event!(warn, path, { error = %error }, "the figures cannot be written beside the database");
+}
+
 /// A call ended.
 pub(crate) fn statement(event: &StatementEvent<'_>) {
     #[cfg(feature = "tracing")]

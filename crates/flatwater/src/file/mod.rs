@@ -5,5 +5,6 @@ pub(crate) mod drain;
 pub(crate) mod guard;
 pub(crate) mod identity;
 pub(crate) mod mount;
+pub(crate) mod observed;
 pub(crate) mod second_library;
 pub(crate) mod watch;

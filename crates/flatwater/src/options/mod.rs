@@ -128,6 +128,7 @@ settings! {
         inline: Inline = Inline::default();
         on_statement: Option<Listener> = None;
         slow_statement: Option<Duration> = None;
+        observe: bool = false;
     }
     of a handle {
         path: PathBuf = PathBuf::new();
@@ -294,7 +295,7 @@ mod tests {
         assert_eq!((options.checkpoint, options.read_limit), (Checkpoint::Managed(managed), None));
         assert!(options.leases && options.migrations.is_none());
         assert_eq!((options.step_limit, options.result_limit, options.memory_limit), (None, None, None));
-        assert!(options.on_statement.is_none() && options.slow_statement.is_none());
+        assert!(options.on_statement.is_none() && options.slow_statement.is_none() && !options.observe);
         let Inline::Auto(limits) = &options.inline else { panic!("{:?}", options.inline) };
         assert_eq!((limits.time, limits.rows, limits.bytes), (Duration::from_micros(50), 256, 64 << 10));
         assert!(

@@ -91,6 +91,8 @@ impl Options {
                 self.untrusted && self.temp_store == TempStore::Memory,
                 "temporary data of an `untrusted` file may grow, and is not kept in memory: set no `temp_store`",
             ),
+            (self.observe && self.is_memory(), "`observe` is for a database in a file: nobody could look into memory"),
+            (self.observe && cfg!(not(unix)), "`observe` needs a Unix system"),
             (self.readers == 0, "`readers` must be at least 1"),
             (self.extra_readers == 0, "`extra_readers` must be at least 1"),
             (self.queue == 0, "`queue` must be at least 1"),
@@ -276,6 +278,7 @@ mod tests {
         assert!(refused(Options::new(":memory:").tuning(|t| t.assume_immutable(true))).contains("stay empty"));
         assert!(refused(Options::new("a").optimize_every(Duration::ZERO)).contains("`optimize_every`"));
         assert!(refused(Options::new("a").tuning(|t| t.deserialize(vec![0]))).contains("`deserialize`"));
+        assert!(refused(Options::new(":memory:").tuning(|t| t.observe(true))).contains("`observe`"));
         assert!(refused(Options::new("a").readers(0)).contains("`readers`"));
         assert!(refused(Options::new("a").tuning(|t| t.queue(0))).contains("`queue`"));
         assert!(refused(Options::new("a").tuning(|t| t.statement_cache(0))).contains("`statement_cache`"));

@@ -8,6 +8,7 @@ mod integrity;
 mod migrating_processes;
 mod migrations;
 mod new_files;
+mod observe;
 mod one_engine;
 mod read_only_directory;
 mod rebuilds;
