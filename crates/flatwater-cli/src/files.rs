@@ -8,6 +8,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use crate::figures::{self, Shown};
+
 /// What the header of a database says (<https://sqlite.org/fileformat2.html#the_database_header>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
@@ -43,6 +45,8 @@ pub(crate) struct Files {
     pub(crate) journal: Option<Beside>,
     /// What backups that were killed have left.
     pub(crate) partial: Vec<Beside>,
+    /// What programs with the option `observe` show of themselves.
+    pub(crate) shown: Vec<Shown>,
     pub(crate) users: Vec<User>,
 }
 
@@ -61,6 +65,7 @@ impl Files {
             shm: beside(&path, "-shm"),
             journal: beside(&path, "-journal"),
             partial: partial_files(&path),
+            shown: figures::beside(&path),
             users: users(&path),
         })
     }

@@ -11,6 +11,7 @@ macro_rules! say {
 
 mod commands;
 mod failure;
+mod figures;
 mod files;
 mod interrupt;
 mod load;

@@ -8,6 +8,7 @@ use std::path::Path;
 use flatwater::Database;
 
 use crate::failure::{Failure, Outcome};
+use crate::figures::{Shown, State};
 use crate::files::Files;
 use crate::interrupt;
 use crate::output::style::{self, Paint};
@@ -124,6 +125,11 @@ pub(crate) fn of_files(path: &Path, files: &Files) -> Vec<Finding> {
         findings
             .push(Finding::Note(format!("{at}: of a backup that was killed, or still runs; {} bytes", partial.bytes)));
     }
+    for Shown { path, state } in &files.shown {
+        if let Some(what) = matter_of(state) {
+            findings.push(Finding::Note(format!("{}: {what}", path.display())));
+        }
+    }
     for user in &files.users {
         let who = format!("process {} ({})", user.process, user.name);
         findings.push(if user.has_deleted {
@@ -134,6 +140,15 @@ pub(crate) fn of_files(path: &Path, files: &Files) -> Vec<Finding> {
         });
     }
     findings
+}
+
+/// What is to be said of a file of figures, unless a program has it.
+fn matter_of(state: &State) -> Option<String> {
+    match state {
+        State::Lives(_) => None,
+        State::Left => Some("figures of a program that was killed; the next one with `observe` removes it".to_owned()),
+        State::Unread(why) => Some(format!("figures that cannot be read: {why}")),
+    }
 }
 
 fn of_wal(files: &Files) -> Vec<Finding> {
@@ -179,6 +194,7 @@ mod tests {
             shm: None,
             journal: None,
             partial: Vec::new(),
+            shown: Vec::new(),
             users: Vec::new(),
         }
     }

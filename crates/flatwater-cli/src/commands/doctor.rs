@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use flatwater::Database;
 
 use crate::failure::{Failure, Outcome};
+use crate::figures::{Shown, State};
 use crate::files::Files;
 use crate::output::style::{self, Paint};
 use crate::output::text::visible;
@@ -113,9 +114,22 @@ fn file(path: &Path) -> Outcome<Lines> {
     if let Some((kind, point)) = mount(path) {
         lines.push(("file system", format!("{kind}, mounted at {}", point.display())));
     }
+    lines.extend(files.shown.iter().map(|shown| ("figures", figures(shown))));
     let open_in = |user: &crate::files::User| ("open in", format!("process {} ({})", user.process, user.name));
     lines.extend(files.users.iter().map(open_in));
     Ok(lines)
+}
+
+fn figures(Shown { path, state }: &Shown) -> String {
+    let at = path.display();
+    match state {
+        State::Lives(record) => {
+            let program = record.text("program").unwrap_or("a program");
+            format!("{at}, of {program} ({}); `flatwater top` shows them", record.number("process"))
+        }
+        State::Left => format!("{at}, of a program that was killed"),
+        State::Unread(why) => format!("{at}, which cannot be read: {why}"),
+    }
 }
 
 /// The kind of the file system of a path, and where it is mounted.

@@ -1,23 +1,26 @@
-//! `flatwater top`: who reads and writes a database now, and who keeps its WAL from starting over.
+//! `flatwater top`: who reads and writes a database now, who keeps its WAL from starting over, and what programs show of themselves.
 //!
-//! Owns: the loop, and since when each reader has been seen. Invariant: nothing of the database is opened by SQLite and no lock is taken,
-//! so that watching disturbs nobody. Leaves out: what only the program itself knows, such as the queue of its calls. Linux only, which
-//! tells who has a lock.
+//! Owns: the loop, and since when each reader has been seen. Invariant: nothing of the database is opened by SQLite and no lock of it is
+//! taken, so that watching disturbs nobody. Leaves out: what a program without the option `observe` alone knows, such as the queue of
+//! its calls. Linux only, which tells who has a lock.
 
 mod locks;
+mod programs;
 mod view;
 mod wal_index;
 
 use std::collections::HashMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
 
 use self::locks::{held_on, in_line};
+use self::programs::{Before, Program};
 use self::wal_index::WalIndex;
 use crate::failure::{Failure, Outcome};
+use crate::figures;
 
 /// Watch who reads and writes a database, and who holds up its WAL
 #[derive(clap::Args)]
@@ -45,6 +48,16 @@ struct Reader {
 /// What is known of a database at one moment.
 #[derive(Debug)]
 struct Seen {
+    /// What anybody can see; or why not, such as in another journal mode.
+    wal: std::io::Result<Wal>,
+    /// What programs show of themselves.
+    programs: Vec<Program>,
+    at: SystemTime,
+}
+
+/// What anybody can see of a database in WAL mode.
+#[derive(Debug)]
+struct Wal {
     wal_bytes: u64,
     index: WalIndex,
     writer: Option<i64>,
@@ -58,11 +71,17 @@ struct Seen {
 #[derive(Default)]
 struct Watch {
     since: HashMap<Reader, Instant>,
+    before: Before,
 }
 
 impl Watch {
     /// Looks at the files of the database.
-    fn look(&mut self, path: &Path) -> std::io::Result<Seen> {
+    fn look(&mut self, path: &Path) -> Seen {
+        let programs = self.before.with_rates(figures::beside(path));
+        Seen { wal: self.look_at_wal(path), programs, at: SystemTime::now() }
+    }
+
+    fn look_at_wal(&mut self, path: &Path) -> std::io::Result<Wal> {
         let beside = |suffix: &str| PathBuf::from([path.as_os_str(), suffix.as_ref()].join("".as_ref()));
         let wal_bytes = beside("-wal").metadata().map_or(0, |metadata| metadata.len());
         let index = WalIndex::read(&beside("-shm"))?;
@@ -80,7 +99,7 @@ impl Watch {
             readers.into_iter().map(|reader| (reader, now - *self.since.entry(reader).or_insert(now))).collect();
         seen.sort_by_key(|(reader, _)| (reader.mark.unwrap_or(u32::MAX), reader.process));
         seen.dedup_by_key(|(reader, _)| *reader);
-        Ok(Seen {
+        Ok(Wal {
             wal_bytes,
             writer: who(wal_index::WRITE),
             checkpointer: who(wal_index::CHECKPOINT),
@@ -99,7 +118,12 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let path = arguments.path.canonicalize().map_err(failed())?;
     let mut watch = Watch::default();
     if arguments.once || !std::io::stdout().is_terminal() {
-        let seen = watch.look(&path).map_err(failed())?;
+        let seen = watch.look(&path);
+        if let Seen { wal: Err(error), programs, .. } = &seen
+            && programs.is_empty()
+        {
+            return Err(failed()(std::io::Error::new(error.kind(), error.to_string())));
+        }
         say!("{}", view::text(&path, &seen).join("\n"));
         return Ok(());
     }

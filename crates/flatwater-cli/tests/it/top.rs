@@ -2,6 +2,10 @@
 
 #![cfg(target_os = "linux")]
 
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use flatwater::Options;
 use flatwater::rusqlite::Connection;
 
 use crate::support::Place;
@@ -44,4 +48,79 @@ fn the_screen_is_left_as_it_was() {
     terminal.typed("q");
     terminal.until("the screen before", |screen| !screen.alternate_screen());
     assert_eq!(terminal.end(), 0);
+}
+
+const PATH: &str = "FLATWATER_OBSERVED_PATH";
+
+#[test]
+#[ignore = "the child of another test"]
+fn a_program_that_shows_its_figures() {
+    let path = std::env::var_os(PATH).expect("the parent says where");
+    let db = Options::new(path).tuning(|tuning| tuning.observe(true)).open().wait().unwrap();
+    let transaction = db.begin().wait().unwrap();
+    transaction.execute("INSERT INTO t VALUES (?)", ("a bound secret",)).wait().unwrap();
+    let snapshot = db.snapshot().wait().unwrap();
+    snapshot.query("SELECT a FROM t", ()).wait().unwrap();
+    let _waits = std::thread::spawn(move || db.execute("DELETE FROM t", ()).wait());
+    loop {
+        std::thread::park();
+    }
+}
+
+/// A program that shows its figures until it is killed.
+fn program(place: &Place) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["top::a_program_that_shows_its_figures", "--exact", "--ignored", "--nocapture"]);
+    command.env(PATH, place.path("app.db")).stdout(Stdio::null()).spawn().unwrap()
+}
+
+#[test]
+fn a_program_shows_its_queue_its_oldest_read_and_who_blocks() {
+    let place = Place::with("CREATE TABLE t (a)");
+    let mut child = program(&place);
+    let terminal = Terminal::new(&place, &["top", "app.db", "--interval", "0.05"], &[]);
+    terminal.until_text("queue   1 writes and 0 reads wait; 1 readers are held");
+    terminal.until_text("  oldest  a read of ");
+    let screen = terminal.until_text("  writer  held by a transaction, whose last step was `INSERT INTO t VALUES (?)`");
+    assert!(screen.contains(&format!("({})", child.id())) && screen.contains(" calls, half within "), "{screen}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let screen = terminal.until_text("left over by a program that was killed");
+    assert!(!screen.contains("a bound secret") && !screen.contains("queue "), "{screen}");
+    terminal.typed("q");
+    assert_eq!(terminal.end(), 0);
+    for (command, text) in
+        [("check", "figures of a program that was killed"), ("doctor", ", of a program that was killed")]
+    {
+        let shown = place.run(&[command, "app.db"]);
+        assert!(shown.out.contains(text), "{shown:?}");
+    }
+}
+
+#[test]
+fn two_programs_are_shown_at_once() {
+    let place = Place::with("CREATE TABLE t (a)");
+    let open = |place: &Place| Options::new(place.path("app.db")).tuning(|t| t.observe(true)).open().wait().unwrap();
+    let mut child = program(&place);
+    let shown = || place.run(&["top", "app.db", "--once"]).out;
+    let until = |fits: &dyn Fn(&str) -> bool| {
+        let end = Instant::now() + Duration::from_secs(60);
+        while !fits(&shown()) {
+            assert!(Instant::now() < end, "{}", shown());
+        }
+    };
+    until(&|shown| shown.contains("held by a transaction"));
+    let db = open(&place);
+    let rows: u64 = db.query_value("SELECT count(*) FROM t", ()).wait().unwrap();
+    let own = format!("({})\n", std::process::id());
+    until(&|shown| {
+        shown.contains(&own) && shown.contains("held by a transaction") && shown.contains("query           1 calls")
+    });
+    db.close().wait().unwrap();
+    assert!(!shown().contains(&own) && rows == 0);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let db = open(&place);
+    until(&|shown| shown.contains(&own) && !shown.contains("left over"));
+    db.close().wait().unwrap();
 }
