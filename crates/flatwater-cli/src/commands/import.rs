@@ -15,7 +15,7 @@ use crate::progress;
 
 /// Import rows of a CSV or JSON lines file into a table, beside programs that write
 ///
-/// Rows are inserted in transactions of some milliseconds. If one is refused, those before it stay, unless `--atomic` is given.
+/// Rows are inserted in transactions of about a millisecond. If one is refused, those before it stay, unless `--atomic` is given.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]

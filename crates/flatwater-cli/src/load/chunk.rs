@@ -51,6 +51,11 @@ impl Chunk {
         self.rows() >= ROWS || self.text.len() >= BYTES
     }
 
+    /// Returns how many rows have about so many bytes of texts: at least one, and not too many of rows without any.
+    pub(crate) fn rows_of(&self, bytes: usize) -> usize {
+        (bytes * self.rows() / self.text.len().max(1)).clamp(1, 32)
+    }
+
     pub(crate) fn line(&self, row: usize) -> u64 {
         self.lines[row]
     }

@@ -1,8 +1,8 @@
 //! Inserts chunks of rows.
 //!
 //! Owns: the transactions. Runs on a thread of its own, beside the one that reads the file. Invariants: a transaction is short, so that a
-//! service that writes to the file has its turn; a row that fails undoes its transaction only, and the rows before that stay, unless all
-//! are one transaction. Leaves out: reading the rows.
+//! service that writes to the file has its turn (`pace` says how short); a row that fails undoes its transaction only, and the rows
+//! before that stay, unless all are one transaction. Leaves out: reading the rows.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -12,17 +12,13 @@ use flatwater::rusqlite::types::ToSqlOutput;
 use flatwater::{Database, Error, rusqlite};
 
 use super::chunk::Chunk;
+use super::pace::Pace;
 use crate::failure::Failure;
-
-/// So long a transaction takes in WAL mode, where others write between two of them; and in other journal modes, where each is synced
-/// to the disk more than once.
-const SHORT: Duration = Duration::from_millis(2);
-const LONG: Duration = Duration::from_secs(1);
 
 pub(super) struct Insert {
     db: Database,
     sql: Arc<str>,
-    time: Duration,
+    pace: Pace,
     atomic: bool,
 }
 
@@ -56,8 +52,7 @@ impl Failed {
 
 impl Insert {
     pub(super) fn new(db: &Database, sql: String, atomic: bool) -> Self {
-        let time = if db.stats().journal == "wal" { SHORT } else { LONG };
-        Self { db: db.clone(), sql: sql.into(), time, atomic }
+        Self { db: db.clone(), sql: sql.into(), pace: Pace::new(db.stats().journal == "wal"), atomic }
     }
 
     /// Inserts all chunks, and returns how many rows they had.
@@ -65,15 +60,21 @@ impl Insert {
         if self.atomic { self.at_once(chunks) } else { self.in_parts(chunks) }
     }
 
-    fn in_parts(self, chunks: &Receiver<Chunk>) -> Result<u64, Failed> {
+    fn in_parts(mut self, chunks: &Receiver<Chunk>) -> Result<u64, Failed> {
         let mut inserted = 0;
         for chunk in chunks {
             let chunk = Arc::new(chunk);
             let mut from = 0;
             while from < chunk.rows() {
-                let (sql, rows, time) = (self.sql.clone(), chunk.clone(), self.time);
-                let part = self.db.write_with(move |transaction| insert(transaction, &sql, &rows, from, Some(time)));
-                let to = part.wait().map_err(|failed| Failed { inserted, ..failed })?;
+                let (sql, rows, time) = (self.sql.clone(), chunk.clone(), self.pace.time());
+                let part = self.db.write_with(move |transaction| {
+                    let began = Instant::now();
+                    let to = insert(transaction, &sql, &rows, from, Some(time))?;
+                    Ok((to, began, began.elapsed()))
+                });
+                let (to, began, inserting) = part.wait().map_err(|failed: Failed| Failed { inserted, ..failed })?;
+                // The lock was taken just before it began, and given back when it was committed.
+                self.pace.took(inserting, began.elapsed());
                 inserted += (to - from) as u64;
                 from = to;
             }
@@ -109,6 +110,9 @@ impl Insert {
     }
 }
 
+/// The clock is looked at after so many bytes of rows.
+const LOOK_BYTES: usize = 8 << 10;
+
 /// Inserts rows from one on, until the time has passed, and returns the row after the last one.
 fn insert(
     transaction: &rusqlite::Transaction<'_>,
@@ -117,7 +121,7 @@ fn insert(
     from: usize,
     time: Option<Duration>,
 ) -> Result<usize, Failed> {
-    let began = Instant::now();
+    let (began, look) = (Instant::now(), chunk.rows_of(LOOK_BYTES));
     let mut statement = transaction.prepare_cached(sql).map_err(Error::from)?;
     for row in from..chunk.rows() {
         for (at, value) in chunk.row(row).enumerate() {
@@ -125,7 +129,7 @@ fn insert(
         }
         let refused = |error: rusqlite::Error| Failed { line: Some(chunk.line(row)), ..Error::from(error).into() };
         statement.raw_execute().map_err(refused)?;
-        if row % 32 == 31 && time.is_some_and(|time| began.elapsed() >= time) {
+        if row % look == 0 && time.is_some_and(|time| began.elapsed() >= time) {
             return Ok(row + 1);
         }
     }

@@ -7,6 +7,7 @@ pub(crate) mod chunk;
 mod csv;
 mod insert;
 mod jsonl;
+mod pace;
 pub(crate) mod table;
 
 use std::io::Read;
