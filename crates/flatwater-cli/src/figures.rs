@@ -136,6 +136,48 @@ mod tests {
         format!("flatwater observe 1 {} {hash}\n{record}the rest of a longer one", record.len())
     }
 
+    /// As the first version wrote it.
+    const VERSION_1: &str =
+        "flatwater observe 1 13 31c4b7b7d3630475e9ec043781472385f834daf34cd033e2e696cc62f84bcfbe\n{\"process\":7}";
+
+    #[test]
+    fn a_record_that_is_kept_is_read() {
+        assert_eq!(parse(VERSION_1).unwrap()["process"], 7);
+    }
+
+    #[test]
+    fn a_record_that_is_being_written_is_never_read_in_part() {
+        use std::io::Write;
+
+        let folder = tempfile::tempdir().unwrap();
+        let (database, path) = (folder.path().join("a.db"), folder.path().join("a.db-observe-x"));
+        let record = |letter: &str, length: usize| written(&format!(r#"{{"program":"{}"}}"#, letter.repeat(length)));
+        let records = [record("a", 9_000), record("b", 3_000)];
+        std::fs::write(&path, &records[0]).unwrap();
+        let owner = File::options().write(true).open(&path).unwrap();
+        owner.lock().unwrap();
+        std::thread::scope(|scope| {
+            let writes = scope.spawn(|| {
+                for record in records.iter().cycle().take(2_000) {
+                    (&owner).rewind().unwrap();
+                    (&owner).write_all(record.as_bytes()).unwrap();
+                }
+            });
+            while !writes.is_finished() {
+                match &beside(&database)[0].state {
+                    State::Lives(record) => {
+                        let program = record.text("program").unwrap();
+                        assert!(program == "a".repeat(9_000) || program == "b".repeat(3_000), "{program}");
+                    }
+                    // It was written each time that it was read.
+                    State::Unread(why) => assert_eq!(why, "it is not whole"),
+                    State::Left => panic!("it is locked"),
+                }
+            }
+        });
+        assert!(matches!(&beside(&database)[0].state, State::Lives(_)));
+    }
+
     #[test]
     fn a_record_is_read_when_it_is_whole() {
         let whole = written(r#"{"process":7}"#);

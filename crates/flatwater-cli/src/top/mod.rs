@@ -2,7 +2,7 @@
 //!
 //! Owns: the loop, and since when each reader has been seen. Invariant: nothing of the database is opened by SQLite and no lock of it is
 //! taken, so that watching disturbs nobody. Leaves out: what a program without the option `observe` alone knows, such as the queue of
-//! its calls. Linux only, which tells who has a lock.
+//! its calls; who has a lock on systems other than Linux, which do not tell.
 
 mod locks;
 mod programs;
@@ -23,6 +23,8 @@ use crate::failure::{Failure, Outcome};
 use crate::figures;
 
 /// Watch who reads and writes a database, and who holds up its WAL
+///
+/// Of programs that are opened with the option `observe` it also shows the queue, the calls and their times, and what they run.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// The database
@@ -82,6 +84,9 @@ impl Watch {
     }
 
     fn look_at_wal(&mut self, path: &Path) -> std::io::Result<Wal> {
+        if !cfg!(target_os = "linux") {
+            return Err(std::io::Error::other("which process has a lock is known on Linux only"));
+        }
         let beside = |suffix: &str| PathBuf::from([path.as_os_str(), suffix.as_ref()].join("".as_ref()));
         let wal_bytes = beside("-wal").metadata().map_or(0, |metadata| metadata.len());
         let index = WalIndex::read(&beside("-shm"))?;
@@ -111,9 +116,6 @@ impl Watch {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
-    if !cfg!(target_os = "linux") {
-        return Err(Failure::Usage("which process has a lock is known on Linux only".to_owned()));
-    }
     let failed = || Failure::system(format!("looking at {}", arguments.path.display()));
     let path = arguments.path.canonicalize().map_err(failed())?;
     let mut watch = Watch::default();
