@@ -1,12 +1,11 @@
-// Makes the package of one platform, which has the native module:
-// `node tools/platform.mjs <library> <folder> [<folder of the package>] [<name of the file>]`.
-// The package is `flatwater`, unless another folder is given. Instead of the module it may be a program.
+// Makes the package of one platform, which has the native module: `node tools/platform.mjs <library> <folder> [<folder of the package>]`.
+// The package is `flatwater`, unless another folder is given.
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const [library, folder, of = root, file = "flatwater.node"] = process.argv.slice(2);
+const [library, folder, of = root] = process.argv.slice(2);
 const own = JSON.parse(readFileSync(join(of, "package.json"), "utf8"));
 const { glibcVersionRuntime } = process.report.getReport().header;
 const libc = process.platform === "linux" ? (glibcVersionRuntime ? "glibc" : "musl") : undefined;
@@ -17,16 +16,16 @@ const name = `${own.name.startsWith("@") ? `${own.name}-` : "@flatwater/"}${plat
 const made = {
   name,
   version: own.version,
-  description: `The native part of ${own.name} for ${platform}`,
+  description: `The native module of ${own.name} for ${platform}`,
   license: own.license,
   repository: own.repository,
   engines: own.engines,
   os: [process.platform],
   cpu: [process.arch],
   ...(libc === undefined ? {} : { libc: [libc] }),
-  main: file,
-  files: [file],
+  main: "flatwater.node",
+  files: ["flatwater.node"],
 };
 mkdirSync(folder, { recursive: true });
 writeFileSync(join(folder, "package.json"), `${JSON.stringify(made, null, 2)}\n`);
-copyFileSync(library, join(folder, file));
+copyFileSync(library, join(folder, "flatwater.node"));
