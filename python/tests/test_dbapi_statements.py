@@ -108,6 +108,24 @@ def test_the_words_of_a_statement_are_its_tokens():
     ]
 
 
+@pytest.mark.parametrize("sql", ["PRAGMA foreign_keys = OFF", "pragma main.foreign_keys(0); -- off"])
+@pytest.mark.parametrize("begin", ["BEGIN", "BEGIN IMMEDIATE", "SAVEPOINT s", "INSERT INTO p VALUES (1)"])
+def test_foreign_keys_are_left_as_they_are_in_a_transaction(module, file, own, begin, sql):
+    options = {"foreign_keys": True} if module is dbapi else {}
+    with closing(connected(module, file, own, **options)) as db:
+        db.executescript("PRAGMA foreign_keys = 1;" * (module is sqlite3) + KEYS)
+        db.execute(begin)
+        cursor = db.execute(sql)
+        assert (cursor.description, cursor.fetchall(), db.in_transaction) == (None, [], True)
+        assert db.execute("PRAGMA foreign_keys").fetchall() == [(1,)]
+        db.execute("INSERT INTO c VALUES (7)")
+        with pytest.raises(module.IntegrityError, match="FOREIGN KEY constraint failed"):
+            db.commit()
+        db.rollback()
+        db.execute(sql)
+        assert db.execute("PRAGMA foreign_keys").fetchall() == [(0,)]
+
+
 # A COMMIT that fails.
 
 

@@ -102,6 +102,8 @@ DEFINITIONS = [
     "CREATE TABLE new# AS SELECT a FROM t",
     "PRAGMA user_version = #",
     "PRAGMA user_version",
+    "PRAGMA foreign_keys = #",
+    "PRAGMA foreign_keys",
     "ANALYZE",
     "REINDEX t",
 ]

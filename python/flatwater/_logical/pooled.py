@@ -305,6 +305,9 @@ class Pooled:
             if has_no_rows(error):
                 return (yield from self._change(what, given, False))
             if error.kind == "misuse" and not is_of_parameters(error):
+                if what.sets_keys and self.in_transaction:
+                    # As SQLite has it there: nothing.
+                    return result
                 raise NeedsOwn("this PRAGMA") from error
             raise
         return result

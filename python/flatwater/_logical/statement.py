@@ -51,6 +51,7 @@ class Statement:
         "is_dml",
         "kind",
         "name",
+        "sets_keys",
         "sql",
     )
 
@@ -83,6 +84,8 @@ class Statement:
         self.control, self.name = "", ""
         # Of a PRAGMA busy_timeout: what it sets, or -1 if it asks. None for all others.
         self.busy_timeout: int | None = None
+        # True for a PRAGMA foreign_keys with a value.
+        self.sets_keys = False
         self.kind = self._kind(head, verb)
         self.changes_rows = self.is_dml or (self.first == "WITH" and self.kind is Kind.WRITE)
         if not self.changes_rows and (self.kind is not Kind.READ or self.first == "EXPLAIN"):
@@ -98,7 +101,9 @@ class Statement:
         if first == "WITH":
             return Kind.READ if verb in ("SELECT", "VALUES", "") else Kind.WRITE
         if first == "PRAGMA":
-            self.busy_timeout = _busy_timeout(head)
+            name, value = _pragma(head)
+            self.busy_timeout = _milliseconds(value) if name == "BUSY_TIMEOUT" else None
+            self.sets_keys = name == "FOREIGN_KEYS" and bool(value)
             return Kind.PRAGMA
         if first == "VACUUM":
             return Kind.VACUUM
@@ -158,14 +163,16 @@ def _makes_temp(read: list[Token]) -> bool:
     return named[1:2] in (["TEMP"], ["TEMPORARY"]) or is_in_temp
 
 
-def _busy_timeout(read: list[Token]) -> int | None:
-    """The milliseconds that a PRAGMA busy_timeout sets, and -1 if it asks. None for another PRAGMA."""
+def _pragma(read: list[Token]) -> tuple[str, list[str]]:
+    """The name of a PRAGMA, and the words of its value. None: it asks."""
     rest = [_same(token) for _, token, _ in read[1:]]
     if rest[1:2] == ["."]:
         del rest[:2]
-    if rest[:1] != ["BUSY_TIMEOUT"]:
-        return None
-    value = [word for word in rest[1:] if word not in ("=", "(", ")", "+")]
+    return rest[0] if rest else "", [word for word in rest[1:] if word not in ("=", "(", ")", "+")]
+
+
+def _milliseconds(value: list[str]) -> int:
+    """What a PRAGMA busy_timeout sets, and -1 if it asks."""
     if not value:
         return -1
     return int(value[0]) if value[0].isascii() and value[0].isdecimal() else 0
