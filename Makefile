@@ -92,16 +92,27 @@ test-python-types:
 	. $(VENV)/bin/activate && cd python && \
 	ruff check --quiet . $(EXAMPLES) && ruff format --quiet --check . $(EXAMPLES) && \
 	mypy $(TYPED) && pyright --pythonpath $$VIRTUAL_ENV/bin/python $(TYPED) && \
-	python -m mypy.stubtest --allowlist tests/stubtest.txt flatwater
+	python -m mypy.stubtest --mypy-config-file pyproject.toml --allowlist tests/stubtest.txt flatwater
 
-# The tests of projects that use aiosqlite, unchanged, with `flatwater.aiosqlite` in its place, and those of SQLAlchemy for dialects.
+# The tests of projects that use aiosqlite, unchanged, with `flatwater.aiosqlite` in its place, those of SQLAlchemy for dialects, and those
+# of Django.
 # They are those of the releases that `sources.txt` names, as PyPI has them. SQLAlchemy itself is in the environment of the tests.
 SUITES = python/target/suites-$(VERSION)
-SOURCES = aiosqlite,langgraph-checkpoint-sqlite,sqlalchemy
+SOURCES = aiosqlite,django,langgraph-checkpoint-sqlite,sqlalchemy
 .PHONY: test-python-suites
 test-python-suites: python-package $(SUITES)/.made
 	$(SUITES)/venv/bin/python python/tests/suites/run.py $(SUITES)/sources
 	$(VENV)/bin/python python/tests/suites/run_sqlalchemy.py $(SUITES)/sources
+	$(SUITES)/venv/bin/python python/tests/suites/run_django.py $(SUITES)/sources --short
+
+# All of them, on both drivers. `make test-python-suites` runs a part of those of Django.
+.PHONY: test-python-suites-whole suites-table
+test-python-suites-whole: python-package $(SUITES)/.made
+	$(SUITES)/venv/bin/python python/tests/suites/run_django.py $(SUITES)/sources
+
+# What the runs must give, as the table of the guide.
+suites-table:
+	$(PYTHON) python/tests/suites/beside.py
 
 $(SUITES)/.made: python/tests/suites/requirements.txt python/tests/suites/sources.txt
 	rm -rf $(SUITES)

@@ -137,6 +137,19 @@ def test_rows_by_name_and_values_as_types(module, place):
         assert tuple(db.execute("SELECT 'x' AS x").fetchone()) == (b"x",)
 
 
+@pytest.mark.skipif(not hasattr(sqlite3, "SQLITE_LIMIT_COLUMN"), reason="sqlite3 has no limits")
+def test_limits_are_told_and_hold(module, place):
+    with closing(module.connect(place)) as db:
+        limits = [db.getlimit(category) for category in range(12)]
+        assert all(limit > 0 for limit in limits[:11]) and limits[11] == 0
+        most = db.getlimit(sqlite3.SQLITE_LIMIT_COLUMN)
+        assert len(db.execute("SELECT " + ", ".join("1" * most)).fetchone()) == most
+        with pytest.raises(module.OperationalError, match="too many columns"):
+            db.execute("SELECT " + ", ".join("1" * (most + 1)))
+        with pytest.raises(module.ProgrammingError, match="'category' is out of bounds"):
+            db.getlimit(12)
+
+
 def test_errors(module, place):
     db = module.connect(place)
     with pytest.raises(module.OperationalError, match="^no such table: absent$"):

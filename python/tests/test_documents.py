@@ -6,8 +6,10 @@ from __future__ import annotations
 import ast
 import contextlib
 import inspect
+import json
 import logging
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -95,6 +97,14 @@ def test_a_program_runs(program, tmp_path):
 def test_every_page_of_the_guide_with_rust_has_python_unless_it_is_about_rust():
     assert {name for name, page in GUIDE.items() if "```rust" in page.read_text() and not blocks(page)} <= ABOUT_RUST
     assert set(TABLES) <= set(GUIDE)
+
+
+def test_the_table_of_suites_has_what_their_runs_must_give():
+    page = GUIDE["suites.md"].read_text()
+    beside = runpy.run_path(str(PROJECT / "python/tests/suites/beside.py"))
+    assert beside["with_table"](page) == page, "make suites-table"
+    expected = json.loads((PROJECT / "python/tests/suites/expected.json").read_text())
+    assert [name for name in expected["suites"] if f"| {name} | " not in page] == []
 
 
 async def run_with_fixture(test, names, folder):

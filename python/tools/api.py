@@ -15,7 +15,7 @@ import griffe
 PYTHON = Path(__file__).parent.parent
 PACKAGE = "flatwater"
 # The modules that programs import, below the package.
-MODULES = ["", ".aiosqlite", ".blocking", ".blocking.process", ".dbapi", ".process", ".sqlalchemy"]
+MODULES = ["", ".aiosqlite", ".blocking", ".blocking.process", ".dbapi", ".django", ".process", ".sqlalchemy"]
 # Special methods that say how an object is made or shown, which a program does not call.
 UNLISTED = {"__all__", "__class_getitem__", "__doc__", "__getattr__", "__dir__", "__module__", "__repr__", "__slots__"}
 

@@ -1,6 +1,7 @@
-"""A notebook with Django's models on Flatwater: migrations, transactions, expressions, and threads that write at once.
+"""A notebook with Django's models on Flatwater: migrations, transactions, expressions, threads that write at once, and
+an asynchronous view that uses Django's queries and the package's own calls.
 
-pip install ./python "django>=5.2,<5.3"
+pip install "./python[django]"
 python examples/python/notebook/notebook.py [notes.db]
 """
 
@@ -9,10 +10,16 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 
 import django
+from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.core.management import call_command
 from django.db import IntegrityError, connection, transaction
 from django.db.models import F
+from django.http import JsonResponse
+from django.test import AsyncClient
+from django.urls import path
+
+from flatwater.django import connect
 
 THREADS, TIMES = 8, 25
 
@@ -22,9 +29,11 @@ def set_up(file):
         INSTALLED_APPS=["notes"],
         DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
         USE_TZ=True,
+        ROOT_URLCONF=__name__,
+        ALLOWED_HOSTS=["testserver"],
         DATABASES={
             "default": {
-                "ENGINE": "flatwater_backend",
+                "ENGINE": "flatwater.django",
                 "NAME": file,
                 # A transaction takes the writer when it begins, and so it never fails because another has written.
                 "OPTIONS": {"transaction_mode": "IMMEDIATE"},
@@ -42,6 +51,7 @@ def write(Note, Tag):
         titles = ["buy tea", "buy milk", "rest", "buy nothing"]
         notes = Note.objects.bulk_create(Note(title=title, created=at) for title, at in zip(titles, year, strict=True))
         home.notes.set(notes[:3])
+        transaction.on_commit(lambda: print("committed:", Note.objects.count(), "notes"))
         try:
             with transaction.atomic():
                 Note.objects.create(title="is rolled back", created=year[0])
@@ -62,6 +72,19 @@ def star(note):
         connection.close()
 
 
+async def starred(request):
+    """The notes with stars by Django's queries, which run in a thread, and their sum by a call of this loop."""
+    from notes.models import Note
+
+    titles = [note.title async for note in Note.objects.filter(stars__gt=0)]
+    async with connect() as db:
+        stars = await db.query_value("SELECT sum(stars) FROM notes_note")
+    return JsonResponse({"titles": titles, "stars": stars})
+
+
+urlpatterns = [path("starred", starred)]
+
+
 def main(file):
     set_up(file)
     from notes.models import Note, Tag
@@ -77,6 +100,7 @@ def main(file):
     Note.objects.filter(pk=note.pk).update(stars=F("stars") + 1)
     note.refresh_from_db()
     print("stars:", note.stars)
+    print("a view:", async_to_sync(AsyncClient().get)("/starred").json())
     connection.close()
 
 

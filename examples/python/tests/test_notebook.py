@@ -10,10 +10,12 @@ from pathlib import Path
 PROGRAM = Path(__file__).parents[1] / "notebook/notebook.py"
 PRINTED = """\
 not stored: UNIQUE constraint failed: notes_tag.name
+committed: 4 notes
 to buy: buy milk, buy tea
 of 2026: 2
 at home: 3
 stars: 201
+a view: {'titles': ['buy milk'], 'stars': 201}
 """
 
 

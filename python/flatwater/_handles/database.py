@@ -330,13 +330,13 @@ class Connecting(Coroutine[Any, Any, "Database[RowsT_co, RowT_co]"], Generic[Row
 
     __slots__ = ("_call", "_database", "_forms", "_path")
 
-    def __init__(self, path: str, options: Any) -> None:
+    def __init__(self, path: str, options: Any, *, joins: bool = False) -> None:
         self._path = path
         self._database: Database[RowsT_co, RowT_co] | None = None
         self._forms = Forms(options)
         functions = collect(options, self._forms.datetimes_of_sqlite3)
         _logging.listen()
-        self._call: Call[_native.NativeDatabase] = _native.connect(path, options, functions)
+        self._call: Call[_native.NativeDatabase] = _native.connect(path, options, functions, joins=joins)
 
     def _opened(self, native: _native.NativeDatabase) -> Database[RowsT_co, RowT_co]:
         self._forms.give(native)

@@ -14,6 +14,7 @@ from warnings import warn
 
 from .._logical import Logical, RowFactory, Settings, waited
 from .._logical.copies import Progress, backup, iterdump
+from .._logical.limits import limit
 from .callbacks import Callbacks
 from .cursor import Cursor
 
@@ -107,6 +108,10 @@ class Connection(Callbacks):
     def close(self) -> None:
         """Rolls back and closes, when the calls of other threads are done. Closing twice is allowed."""
         waited(self._logical.close())
+
+    def getlimit(self, category: int, /) -> int:
+        """Returns the limit of SQLite that a constant of `sqlite3` names, such as SQLITE_LIMIT_VARIABLE_NUMBER."""
+        return waited(limit(self._logical, category))
 
     def iterdump(self) -> Iterator[str]:
         """The database as SQL."""

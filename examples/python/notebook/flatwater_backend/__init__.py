@@ -1,1 +1,0 @@
-"""Django's backend for SQLite, with Flatwater in the place of `sqlite3`: `"ENGINE": "flatwater_backend"`."""
