@@ -113,6 +113,10 @@ mod testing {}
 mod recipes {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/rust-libraries.md")]
+mod rust_libraries {}
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/customers.md")]
 mod customers {}
 

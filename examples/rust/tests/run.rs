@@ -146,3 +146,13 @@ fn migrations_are_applied_once_and_say_what_is_wrong() {
          migration 003_typo, line 2: near \"TABEL\": syntax error",
     );
 }
+
+#[test]
+fn a_store_of_sessions_keeps_gives_other_ids_and_forgets() {
+    prints(
+        env!("CARGO_BIN_EXE_sessions"),
+        "another id: true
+         kept: true
+         left: 1",
+    );
+}
