@@ -93,7 +93,9 @@ pub(super) fn lines(program: &Program, now: SystemTime) -> Vec<String> {
     lines.extend(sql("blocker").map(|sql| format!("          the last time by {sql}")));
     let seconds = number("oldest_read_us") as f64 / 1e6;
     lines.extend(sql("oldest_read").map(|sql| format!("  oldest  a read of {seconds:.1} s: {sql}")));
-    lines.extend(sql("transaction").map(|sql| format!("  writer  held by a transaction, whose last step was {sql}")));
+    let held = record.figures["in_transaction"] == true;
+    let writer = if held { "held by a transaction, whose last step was" } else { "runs" };
+    lines.extend(sql("writer").map(|sql| format!("  writer  {writer} {sql}")));
     lines
 }
 
@@ -125,7 +127,7 @@ mod tests {
         let figures = serde_json::json!({
             "process": 7, "program": "app", "period_ms": 500, "writes_waiting": 3, "reads_waiting": 1, "readers_held": 2,
             "groups": 10, "members": 45, "wal_frames": 9, "wal_backlog": 4, "wal_starved": 1, "blocker": "SELECT 1",
-            "oldest_read_us": 2_500_000, "oldest_read": "SELECT\n  a\nFROM t", "transaction": "`INSERT`",
+            "oldest_read_us": 2_500_000, "oldest_read": "SELECT\n  a\nFROM t", "in_transaction": true, "writer": "`INSERT`",
             "calls": [{"kind": "query", "count": count, "p50_us": 12, "p99_us": 12_345, "max_us": 20_000}],
         });
         Shown { path: PathBuf::from("a.db-observe-x"), state: State::Lives(Record { figures, at }) }

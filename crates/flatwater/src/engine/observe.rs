@@ -14,6 +14,7 @@ use flatwater_sqlite::PerProcess;
 use super::Engine;
 use super::file_table::FILES;
 use crate::stats::{CallStats, WalBlocker};
+use crate::workers::interfaces::TakesOver;
 use crate::workers::readers::Readers;
 use flatwater_base::encode::json::push_string;
 use flatwater_base::thread::background;
@@ -104,16 +105,19 @@ fn record(engine: &Engine) -> String {
     let oldest = engine.readers.as_ref().and_then(Readers::oldest);
     record.number("oldest_read_us", oldest.as_ref().map_or(0, |oldest| oldest.age().as_micros()));
     record.text("oldest_read", oldest.map(|oldest| sql(oldest.sql())).as_deref());
-    record.text("transaction", last_in_transaction(engine).map(sql).as_deref());
+    let (in_transaction, writer) = on_writer(engine).unzip();
+    record.number("in_transaction", in_transaction.unwrap_or(false));
+    record.text("writer", writer.map(sql).as_deref());
     record.text("blocker", stats.wal.cause.map(|cause| blocker(cause, sql)).as_deref());
     record.list("calls", stats.calls.iter().map(of_calls));
     record.end()
 }
 
-/// Returns what the open transaction of a caller ran last.
-fn last_in_transaction(engine: &Engine) -> Option<String> {
-    let ongoing = engine.writer.as_ref()?.ongoing();
-    if ongoing.has_transaction() { ongoing.name() } else { None }
+/// Returns whether a caller has a transaction open, and what it ran last, or what the writer runs.
+fn on_writer(engine: &Engine) -> Option<(bool, String)> {
+    let writer = engine.writer.as_ref()?;
+    let in_transaction = writer.ongoing().has_transaction();
+    if in_transaction || writer.is_active() { Some((in_transaction, writer.ongoing().name()?)) } else { None }
 }
 
 /// The name of the program that runs.

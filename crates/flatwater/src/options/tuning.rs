@@ -99,7 +99,7 @@ setters! {
     extra_readers: usize;
 
     /// Shows the figures of the open database to `flatwater top`: twice a second a helper thread writes them, with the
-    /// SQL of the oldest read and of the open transaction, into the file `<db>-observe-RANDOM`, which has the rights of the database and is
+    /// SQL of the oldest read and of what the writer runs, into the file `<db>-observe-RANDOM`, which has the rights of the database and is
     /// removed at the close. No call does more for it. If the file cannot be written, the figures are not shown, and an event for `tracing` says
     /// so. On Unix systems, and for files only. Default off.
     observe: bool;

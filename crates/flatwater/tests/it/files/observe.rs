@@ -48,14 +48,14 @@ fn an_open_database_shows_its_figures_until_it_is_closed() {
         (record["process"].as_u64(), record["journal"].as_str()),
         (Some(std::process::id().into()), Some("wal"))
     );
-    assert!(record["transaction"].is_null() && record["oldest_read"].is_null(), "{record}");
+    assert!(record["in_transaction"] == false && record["oldest_read"].is_null(), "{record}");
 
     let snapshot = db.snapshot().wait().unwrap();
     snapshot.query("SELECT * FROM t", ()).wait().unwrap();
     let transaction = db.begin().wait().unwrap();
     transaction.execute("INSERT INTO t VALUES (?)", ("a bound secret",)).wait().unwrap();
-    let record = until_record(&file, |record| !record["transaction"].is_null() && !record["oldest_read"].is_null());
-    assert!(record["transaction"].as_str().unwrap().contains("INSERT INTO t VALUES (?)"), "{record}");
+    let record = until_record(&file, |record| record["in_transaction"] == true && !record["oldest_read"].is_null());
+    assert!(record["writer"].as_str().unwrap().contains("INSERT INTO t VALUES (?)"), "{record}");
     assert!(!record.to_string().contains("a bound secret"), "{record}");
     transaction.rollback().wait().unwrap();
     drop(snapshot);
