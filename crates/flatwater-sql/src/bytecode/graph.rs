@@ -150,6 +150,11 @@ impl Graph {
         Self((0..program.len()).map(|at| ways(program, at)).collect())
     }
 
+    /// Returns the instructions that may follow the one at an address; after an opaque one there may be others.
+    pub fn next(&self, at: usize) -> &[usize] {
+        &self.0[at]
+    }
+
     /// Returns the graph without some edges.
     pub fn without(&self, gone: impl Fn(usize, usize) -> bool) -> Self {
         let kept = |(from, ways): (usize, &Vec<usize>)| ways.iter().copied().filter(|to| !gone(from, *to)).collect();
@@ -211,6 +216,8 @@ fn ways(program: &Program, at: usize) -> Vec<usize> {
         Flow::Branch | Flow::LookingBranch | Flow::Once => vec![at + 1, address(op.p2)],
         Flow::Goto | Flow::Gosub | Flow::InitCoroutine => vec![address(op.p2)],
         Flow::Jump => [op.p1, op.p2, op.p3].map(address).to_vec(),
+        // With P3 it goes on if there is no address in the register.
+        Flow::Return if op.p3 == 0 => of(&[Flow::Gosub, Flow::Yield]).map(|at| at + 1).collect(),
         Flow::Return => of(&[Flow::Gosub, Flow::Yield]).chain([at]).map(|at| at + 1).collect(),
         Flow::Yield => {
             // P2 is the address to continue at after the coroutine has ended. So a `Yield` without P2 is in the
