@@ -63,6 +63,8 @@ pub use flatwater_base::values::{FromRow, FromSql, Params, Row, Rows, ToSql};
 pub use flatwater_base::{named, params};
 #[cfg(feature = "derive")]
 pub use flatwater_derive::{FromRow, FromSql, ToSql, migrations};
+#[cfg(feature = "macros")]
+pub use flatwater_macros::{query, query_as, query_file, query_file_as, query_value};
 pub use migrations::Migrations;
 pub use options::Options;
 pub use rusqlite::types::{Value, ValueRef};
@@ -83,6 +85,8 @@ pub mod values {
 pub mod calls {
     pub use crate::api::backup_call::{BackupCall, BackupProgress};
     pub use crate::api::blob::{Blob, BlobTable};
+    #[cfg(feature = "macros")]
+    pub use crate::api::checked::{Checked, CheckedExecute, CheckedLive};
     pub use crate::api::closures::Functions;
     pub use crate::api::execute_many::ExecuteMany;
     pub use crate::api::integrity_check::IntegrityCheck;
@@ -114,9 +118,13 @@ pub mod live {
 /// incompatible version. Use it by this path, so that the program has one rusqlite.
 pub use rusqlite;
 
-/// Called by the code of the derive macros. Not for programs: it may change in any version.
+/// Called by the code of the macros. Not for programs: it may change in any version.
 #[doc(hidden)]
 pub mod __private {
+    #[cfg(feature = "macros")]
+    pub use crate::api::checked::CheckedRow;
+    #[cfg(feature = "macros")]
+    pub use crate::api::checked_values::{Blobs, Bound, Numbers, OfAnyClass, OfKnownClass, Texts};
     pub use flatwater_base::values::from_row::{Cell, Cells, Columns, in_two_steps, unknown};
 }
 

@@ -17,6 +17,10 @@ macro_rules! opaque {
 pub(crate) mod backup_call;
 pub(crate) mod blob;
 pub(crate) mod call;
+#[cfg(feature = "macros")]
+pub(crate) mod checked;
+#[cfg(feature = "macros")]
+pub(crate) mod checked_values;
 pub(crate) mod closures;
 pub(crate) mod connection;
 pub(crate) mod database;

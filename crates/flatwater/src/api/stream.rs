@@ -230,7 +230,7 @@ impl<T: FromRow> RowStream<T> {
 }
 
 impl<T> RowStream<T> {
-    fn reading(batches: Batches, find: Find, read: Read<T>) -> Self {
+    pub(crate) fn reading(batches: Batches, find: Find, read: Read<T>) -> Self {
         let (batch, pause) = (Arc::default(), Pause::default());
         Self { batches, batch, next: 0, before: 0, found: Vec::new(), find, read, pause, is_over: false }
     }
