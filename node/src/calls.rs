@@ -44,7 +44,11 @@ pub(crate) fn run<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (operation, number) = (call.number::<0>()? as u32, call.number::<1>()?);
     let (timeout, place) = (call.number::<4>()?, call.number::<5>()?);
     let read_as = ReadAs::new(&host.handles, call.number::<6>()?, call.number::<7>()?);
-    let params = match params::of(env, call.argument::<3>(), read_as.has_types()) {
+    let given = call.argument::<3>();
+    let of_node_sqlite3 = matches!(operation, 21 | 22);
+    let read =
+        if of_node_sqlite3 { params::with_reals(env, given) } else { params::of(env, given, read_as.has_types()) };
+    let params = match read {
         Ok(params) => params,
         Err(failure) => {
             let sql = env.with_text(call.argument::<2>(), str::to_owned).ok();
@@ -74,7 +78,7 @@ fn operate(target: &Target, operation: u32, sql: &str, params: Params) -> Result
     Ok(match operation {
         0 => target.execute(sql, params),
         1 => target.query_in_parts("query", sql, params),
-        2 => target.query("queryOptional", sql, params, Needed::First),
+        2 | 22 => target.query("queryOptional", sql, params, Needed::First),
         3 => target.query("queryOne", sql, params, Needed::Row),
         4 => target.query("queryValue", sql, params, Needed::Value),
         5 => target.query("queryOptionalValue", sql, params, Needed::First),
@@ -94,7 +98,7 @@ fn operate(target: &Target, operation: u32, sql: &str, params: Params) -> Result
         16 => target.incremental_vacuum(sql.parse().unwrap_or(0)),
         17 => target.serialize(),
         18 => target.columns(sql),
-        19 => target.run(sql, params),
+        19 | 21 => target.run(sql, params),
         // The same, telling how far it is.
         20 => target.backup_in_parts(Path::new(sql)),
         _ => return Err(Failure::refused(ErrorCode::Internal, "there is no such operation", None)),

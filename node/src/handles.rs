@@ -20,6 +20,7 @@ use flatwater_bridge::{Opened, Tokens};
 use crate::functions::modules::Module;
 use crate::lines::Spot;
 use crate::schemas::Meanings;
+use crate::told::Told;
 
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum Handle {
@@ -42,6 +43,7 @@ pub(crate) enum Handle {
         connection: Connection,
         target: Target,
         around: f64,
+        told: Told,
     },
     /// And how many of their rows were fetched.
     Batches(Batches, usize),

@@ -27,6 +27,7 @@ mod schemas;
 mod scopes;
 mod stats;
 mod texts;
+mod told;
 mod waiting;
 
 use capi::function::{Function, register};
@@ -49,6 +50,11 @@ const FUNCTIONS: &[Function<Host>] = &[
     Function { name: "unknown", run: reading::unknown_name },
     Function { name: "hasRows", run: texts::has_rows },
     Function { name: "statements", run: texts::statements },
+    Function { name: "described", run: texts::described },
+    Function { name: "sqliteVersion", run: texts::sqlite_version },
+    Function { name: "tell", run: told::tell },
+    Function { name: "told", run: told::told },
+    Function { name: "limit", run: told::limit },
     Function { name: "listen", run: stats::listen },
     Function { name: "event", run: stats::event },
     Function { name: "openBlob", run: blobs::open },

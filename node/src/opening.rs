@@ -22,8 +22,9 @@ use crate::options;
 
 type Answer<'e> = Result<Value<'e>>;
 
-/// `open(path, options, functions, onLoop, first, woken)`: `functions` is a module's, `onLoop` the definitions of those on this thread's
-/// loop, of which JavaScript has the code of the first under the number `first`.
+/// `open(path, options, functions, onLoop, first, woken, joins)`: `functions` is a module's, `onLoop` the definitions of those on this
+/// thread's loop, of which JavaScript has the code of the first under the number `first`. `joins`: if this process has the file open, the
+/// options are those of the first.
 pub(crate) fn open<'e>(call: &Call<'e, Host>) -> Answer<'e> {
     let (env, host) = (call.env, call.host);
     let path = call.text::<0>()?;
@@ -41,7 +42,9 @@ pub(crate) fn open<'e>(call: &Call<'e, Host>) -> Answer<'e> {
             Err(failure) => host.failed(env, failure),
         };
     }
-    match options::of(env, &path, call.argument::<1>()) {
+    let joins = env.as_bool(call.argument::<6>()).unwrap_or(false);
+    let joined = |options| if joins { bindings::joining(options) } else { options };
+    match options::of(env, &path, call.argument::<1>()).map(joined) {
         Ok(options) => match functions {
             Ok(functions) => host.call(env, bindings::open_with(options, functions)),
             Err(error) => host.failed(env, error),

@@ -61,6 +61,30 @@ pub(crate) fn of(env: Env<'_>, given: Value<'_>, has_types: bool) -> Result<Para
     Ok(params)
 }
 
+/// Returns an array of values as node-sqlite3 binds them: an integer beyond 32 bits is a REAL, and so are the milliseconds of a `Date`.
+pub(crate) fn with_reals<'e>(env: Env<'e>, given: Value<'e>) -> Result<Params, Failure> {
+    let mut params = Params::default();
+    for index in 0..env.array_length(given).unwrap_or(0) {
+        let value = env.element(given, index).map_err(|_| unreadable())?;
+        if let Some(time) = env.as_date(value) {
+            params.push(time).map_err(Failure::from)?;
+            continue;
+        }
+        bind(env, value, false, &mut |value| params.push(as_real(value)).map_err(Failure::from))
+            .map_err(|refused| refused.at(&format!("parameter {}", index + 1)))?;
+    }
+    Ok(params)
+}
+
+fn as_real(value: ToSqlOutput<'_>) -> ToSqlOutput<'_> {
+    match value {
+        ToSqlOutput::Borrowed(ValueRef::Integer(number)) if i32::try_from(number).is_err() => {
+            ToSqlOutput::Borrowed(ValueRef::Real(number as f64))
+        }
+        value => value,
+    }
+}
+
 /// Fills parameters that are empty.
 pub(crate) fn fill<'e>(env: Env<'e>, params: &mut Params, given: Value<'e>, has_types: bool) -> Result<(), Failure> {
     if let Some(length) = env.array_length(given) {

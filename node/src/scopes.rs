@@ -14,6 +14,7 @@ use crate::capi::function::Call;
 use crate::capi::value::{Kind, Result, Value};
 use crate::handles::Handle;
 use crate::host::Host;
+use crate::told::Told;
 
 type Answer<'e> = Result<Value<'e>>;
 
@@ -76,7 +77,7 @@ pub(crate) fn connection<'e>(call: &Call<'e, Host>) -> Answer<'e> {
         _ => return host.failed(env, gone()),
     };
     let target = Target::of(&connection);
-    env.number(host.handles.add(Handle::Connection { connection, target, around }))
+    env.number(host.handles.add(Handle::Connection { connection, target, around, told: Told::default() }))
 }
 
 /// `closeConnection(connection)`: when its earlier statements are done.

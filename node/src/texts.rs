@@ -2,7 +2,8 @@
 //!
 //! Owns: what JavaScript is told of a text. Runs on the loop's thread; pure. Leaves out: what follows from it.
 
-use flatwater::bindings;
+use flatwater::rusqlite::ffi;
+use flatwater::{bindings, rusqlite};
 
 use crate::capi::function::Call;
 use crate::capi::value::{Result, Value};
@@ -32,4 +33,22 @@ pub(crate) fn statements<'e>(call: &Call<'e, Host>) -> Answer<'e> {
         ];
         env.array(parts.into_iter())
     }))
+}
+
+/// `described(sql)`: the first statement of a text, the word that says what it does, in upper case, and the names of its parameters by
+/// position, with their signs. Empty if there is none.
+pub(crate) fn described<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    let (env, sql) = (call.env, call.text::<0>()?);
+    let Some((text, verb, _)) = bindings::statements(&sql).next() else { return env.array(std::iter::empty()) };
+    let names = bindings::parameters_by_position(text);
+    let all = [text.to_owned(), verb.to_ascii_uppercase()].into_iter().chain(names);
+    env.array(all.collect::<Vec<_>>().iter().map(|text| env.text(text)))
+}
+
+/// `sqliteVersion()`: the version, the identifier of its sources, its number.
+pub(crate) fn sqlite_version<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    let env = call.env;
+    let source = ffi::SQLITE_SOURCE_ID.to_string_lossy();
+    let number = env.number(f64::from(rusqlite::version_number()));
+    env.array([env.text(rusqlite::version()), env.text(&source), number].into_iter())
 }

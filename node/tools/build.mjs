@@ -12,7 +12,7 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const [, , from, to = join(root, "dist"), ...given] = process.argv;
 const [libraries, dist] = [resolve(from), resolve(to)];
 // Away from here, the libraries that an entry is for are not found.
-const entries = given.length > 0 ? given : ["index", "kysely", "prisma", "opentelemetry", "prometheus"];
+const entries = given.length > 0 ? given : ["index", "kysely", "prisma", "opentelemetry", "prometheus", "sqlite3"];
 const twice = given.length > 0 ? [] : ["drizzle", "drizzle-v1"];
 
 const library = ["libflatwater_node.so", "libflatwater_node.dylib", "flatwater_node.dll"]
@@ -40,7 +40,8 @@ for (const entry of twice) {
 const require = createRequire(join(dist, "/"));
 for (const entry of entries) {
   const names = Object.keys(require(`./${entry}.js`)).filter((name) => name !== "__esModule");
-  const lines = names.map((name) => `export const ${name} = flatwater.${name};`);
+  const lines = names.map((name) => `export ${name === "default" ? name : `const ${name} =`} flatwater.${name};`);
   writeFileSync(join(dist, `${entry}.mjs`), `import flatwater from "./${entry}.js";\n\n${lines.join("\n")}\n`);
-  writeFileSync(join(dist, `${entry}.d.mts`), `export * from "./${entry}.js";\n`);
+  const types = names.includes("default") ? `export { default } from "./${entry}.js";\n` : "";
+  writeFileSync(join(dist, `${entry}.d.mts`), `export * from "./${entry}.js";\n${types}`);
 }

@@ -182,6 +182,37 @@ pub fn parameter_count(sql: &str) -> usize {
     highest
 }
 
+/// Returns the names of the parameters by position, with their signs; the name of `?7` is `?7`, and `?` has none.
+pub fn parameters_by_position(sql: &str) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    let mut words = words(sql).peekable();
+    while let Some(word) = words.next() {
+        let name = match word {
+            "?" => match words.peek().and_then(|next| next.parse().ok()).filter(|number| (1..=MOST).contains(number)) {
+                Some(number) => {
+                    names.resize(names.len().max(number), String::new());
+                    names[number - 1] = format!("?{number}");
+                    continue;
+                }
+                None => String::new(),
+            },
+            ":" | "@" => match words.next_if(|next| next.starts_with(is_of_name)) {
+                Some(name) => format!("{word}{name}"),
+                None => continue,
+            },
+            word if word.len() > 1 && word.starts_with('$') => word.into(),
+            _ => continue,
+        };
+        if name.is_empty() || !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// The highest number of a parameter (SQLITE_MAX_VARIABLE_NUMBER).
+const MOST: usize = 32_766;
+
 fn is_of_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '$'
 }
@@ -322,7 +353,11 @@ mod tests {
             "SELECT :a, ?5, :b, :a",
             "SELECT ?, (SELECT ?) WHERE ? IN (?, ?)",
         ] {
-            assert_eq!(parameter_count(sql), sqlite.prepare(sql).unwrap().parameter_count(), "{sql}");
+            let statement = sqlite.prepare(sql).unwrap();
+            assert_eq!(parameter_count(sql), statement.parameter_count(), "{sql}");
+            let named = |at| statement.parameter_name(at).unwrap_or_default().to_owned();
+            let names: Vec<String> = (1..=statement.parameter_count()).map(named).collect();
+            assert_eq!(parameters_by_position(sql), names, "{sql}");
         }
     }
 

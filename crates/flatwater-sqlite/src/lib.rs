@@ -55,7 +55,7 @@ pub use guard::Unheld;
 pub use guard::refusals::{Refused, refused};
 pub use handle::{CacheUse, Handle};
 pub use hooks::authorizer::{AuthEvent, Authorizer, Policy, Verdict};
-pub use hooks::caller_hooks::{Authorize, Callbacks, Progress, Trace};
+pub use hooks::caller_hooks::{Authorize, Callbacks, Changed, Profile, Progress, Trace};
 pub use hooks::changes::{ChangedRows, Changes, ROWS, RowSet};
 pub use hooks::commits::Commits;
 pub use hooks::failure::Failure;

@@ -20,7 +20,12 @@ import type { Options } from "./options.js";
  * Opens or creates a database. `rqlite://host:4001` and `libsql://host` are databases on servers: they have the methods that run
  * statements, and are asked before the promise is fulfilled.
  */
-export async function open(path: string | URL, options: Options = {}): Promise<Database> {
+export function open(path: string | URL, options: Options = {}): Promise<Database> {
+  return opened(path, options, false);
+}
+
+/** The same. `joins`: if this process has the file open already, the options are those of the first. @internal */
+export async function opened(path: string | URL, options: Options, joins: boolean): Promise<Database> {
   const file = path instanceof URL ? path.href : path;
   if (typeof file !== "string") {
     throw misuse("the path must be a string or a URL");
@@ -37,7 +42,10 @@ export async function open(path: string | URL, options: Options = {}): Promise<D
   const functions = others.functions === undefined ? -1 : await functionsOf(others.functions);
   let handle: number;
   try {
-    handle = await settle(native.open(file, isObject ? others : options, functions, onLoop, ...kept(onLoop)), number);
+    handle = await settle(
+      native.open(file, isObject ? others : options, functions, onLoop, ...kept(onLoop), joins),
+      number,
+    );
   } finally {
     native.release(functions);
   }

@@ -33,17 +33,19 @@ export const VALUE = 4;
 export const OPTIONAL_VALUE = 5;
 export const SCRIPT = 6;
 export const RUN = 19;
+/** The same with values as node-sqlite3 stores them. */
+export const RUN_NODE_SQLITE3 = 21;
+export const OPTIONAL_NODE_SQLITE3 = 22;
 
 /** The names of all operations of the native module. */
 const OPERATIONS = [
   ...["execute", "query", "queryOptional", "queryOne", "queryValue", "queryOptionalValue", "executeScript", "prepare"],
   ...["", "", "begin", "snapshot", "backup", "checkpoint", "vacuum", "vacuumInto", "incrementalVacuum", "serialize"],
   "columns",
-  "run",
-  "backup",
+  ...["run", "backup", "run", "queryOptional"],
 ];
 /** Those whose text is SQL. */
-const HAVE_SQL = new Set([EXECUTE, QUERY, OPTIONAL, ONE, VALUE, OPTIONAL_VALUE, SCRIPT, 7, 18, RUN]);
+const HAVE_SQL = new Set([EXECUTE, QUERY, OPTIONAL, ONE, VALUE, OPTIONAL_VALUE, SCRIPT, 7, 18, RUN, 21, 22]);
 
 /** A handle of the native module: a database, a transaction, a snapshot or a connection. */
 export abstract class Target {

@@ -56,6 +56,11 @@ export interface Native {
   unknown(what: string, name: string, known: string[]): string;
   hasRows(sql: string): boolean;
   statements(script: string): ScriptStatement[];
+  described(sql: string): string[];
+  sqliteVersion(): [version: string, source: string, number: number];
+  tell(connection: number, events: number): number;
+  told(connection: number): (readonly [event: string, ...given: (string | number)[]])[];
+  limit(connection: number, limit: number, value: number): number;
   listen(target: number, on: boolean): void;
   event(): object | undefined;
   openBlob(target: number, table: string, column: string, rowid: bigint, timeout: number, place: number): Answer;
@@ -76,6 +81,7 @@ export interface Native {
     onLoop: unknown[] | undefined,
     first: number,
     woken: () => void,
+    joins: boolean,
   ): Answer;
   close(database: number, place: number): Answer;
   closeAll(wait: number): Answer;

@@ -40,7 +40,7 @@ pub(crate) fn progress(code: Py<PyAny>) -> Progress {
 }
 
 pub(crate) fn trace(code: Py<PyAny>) -> Trace {
-    Arc::new(move |sql: &str| {
+    Arc::new(move |_: &str, sql: &str| {
         let _ = called_by_database(|py| code.bind(py).call1((sql,)).map(drop));
     })
 }

@@ -131,7 +131,8 @@ pub(super) unsafe extern "C" fn on_update(
     let hooks = unsafe { hooks(context) };
     let is_recorded = hooks.changes.is_recording();
     let is_watched = action == ffi::SQLITE_INSERT && hooks.inserts.is_watching();
-    if !(is_recorded || is_watched) || table.is_null() || database.is_null() {
+    let is_told = hooks.wants_changes();
+    if !(is_recorded || is_watched || is_told) || table.is_null() || database.is_null() {
         return;
     }
     // SAFETY: SQLite passes names that live for this call.
@@ -142,6 +143,9 @@ pub(super) unsafe extern "C" fn on_update(
         }
         if is_recorded {
             hooks.changes.note(database, table, rowid, action == ffi::SQLITE_UPDATE);
+        }
+        if is_told {
+            hooks.row_changed(action, database, table, rowid);
         }
     });
 }

@@ -9,7 +9,7 @@
 use std::cmp::Ordering;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
-pub use flatwater_sqlite::{AuthEvent, Authorize, Callbacks, Progress, Trace, Verdict};
+pub use flatwater_sqlite::{AuthEvent, Authorize, Callbacks, Changed, Profile, Progress, Trace, Verdict};
 use rusqlite::functions::{Aggregate, Context, FunctionFlags, SqlFnOutput, WindowAggregate};
 
 use crate::api::connection::Connection;

@@ -59,7 +59,7 @@ pub use flatwater_base::inline::budget::{
 pub use flatwater_base::thread::background::dispose;
 pub use flatwater_base::values::param_rows::ParamRows;
 use flatwater_base::values::{Params, Rows};
-pub use flatwater_sql::text::parameter_names;
+pub use flatwater_sql::text::{parameter_names, parameters_by_position};
 pub use flatwater_sql::tokens::{looks_like_rows, with_gaps as tokens};
 
 /// Returns what an error says to do, with the names of the API as `spell` has them.
