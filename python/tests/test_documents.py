@@ -29,6 +29,7 @@ ABOUT_RUST = {
     "compile-errors.md",
     "libsql.md",
     "rqlite.md",
+    "rust-libraries.md",
     "scaling.md",
 }
 
