@@ -16,6 +16,7 @@ use crate::table_column::TableColumn;
 /// What a b-tree stores.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Stored {
+    pub(crate) table: String,
     pub(crate) columns: Vec<Value>,
     /// The column that is the rowid, of a table that has one by name.
     pub(crate) rowid: Option<Arc<TableColumn>>,
@@ -72,11 +73,21 @@ fn of_database(connection: &Connection, (number, name): &(i32, String), all: &mu
         let rowid = listed.iter().find(|listed| !without_rowid && is_rowid(&listed.column)).map(|it| it.column.clone());
         let stored = if kind == "table" && !without_rowid {
             let stored = listed.iter().filter(|listed| listed.hidden != 2);
-            Stored { columns: stored.map(|listed| Value::of_column(&listed.column)).collect(), rowid, has_rowid: true }
+            Stored {
+                table,
+                columns: stored.map(|listed| Value::of_column(&listed.column)).collect(),
+                rowid,
+                has_rowid: true,
+            }
         } else {
             let index =
                 if kind == "table" { connection.query_row(KEY, [&table, name], |row| row.get(0))? } else { own };
-            Stored { columns: of_index(connection, name, &index, &listed, rowid)?, rowid: None, has_rowid: false }
+            Stored {
+                table,
+                columns: of_index(connection, name, &index, &listed, rowid)?,
+                rowid: None,
+                has_rowid: false,
+            }
         };
         all.insert((*number, root), Arc::new(stored));
     }

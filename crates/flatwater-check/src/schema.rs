@@ -3,6 +3,7 @@
 //! Owns: building the schema, and what is said of a text. Used by one thread at a time. Invariants: no text that is checked runs; a
 //! schema stays as its migrations made it. Leaves out: following a program (`infer`), hints (`hints`).
 
+mod foreign_keys;
 mod hints;
 mod statements;
 
@@ -40,6 +41,8 @@ pub struct Checked {
     pub parameters: Vec<Parameter>,
     /// Whether it writes nothing.
     pub read_only: bool,
+    /// The tables of which every row is read, by the plan for a database without statistics.
+    pub scans: Vec<String>,
 }
 
 /// A column of a result.
@@ -140,7 +143,8 @@ impl Schema {
         };
         let columns = sources.into_iter().enumerate().map(column).collect();
         let parameters = self.parameters(sql, found.as_ref())?;
-        Ok(Checked { columns, parameters, read_only: prepared.readonly })
+        let scans = found.map(|found| found.scans).unwrap_or_default();
+        Ok(Checked { columns, parameters, read_only: prepared.readonly, scans })
     }
 
     /// `None` for what must not be explained.

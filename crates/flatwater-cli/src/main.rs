@@ -9,6 +9,7 @@ macro_rules! say {
     };
 }
 
+mod checking;
 mod commands;
 mod failure;
 mod figures;
@@ -27,7 +28,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    backup, bench, check, checkpoint, completions, doctor, export, import, live, man, migrate, query,
+    backup, bench, check, check_sql, checkpoint, completions, doctor, export, import, live, man, migrate, query,
 };
 use crate::failure::{Failure, Outcome};
 
@@ -46,6 +47,7 @@ enum Command {
     Live(live::Arguments),
     Top(top::Arguments),
     Check(check::Arguments),
+    CheckSql(check_sql::Arguments),
     Doctor(doctor::Arguments),
     Backup(backup::Arguments),
     Checkpoint(checkpoint::Arguments),
@@ -64,6 +66,7 @@ fn run(command: Command) -> Outcome {
         Command::Live(arguments) => live::run(&arguments),
         Command::Top(arguments) => top::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
+        Command::CheckSql(arguments) => check_sql::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Backup(arguments) => backup::run(&arguments),
         Command::Checkpoint(arguments) => checkpoint::run(&arguments),

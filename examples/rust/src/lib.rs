@@ -16,6 +16,10 @@ mod getting_started {}
 mod calls {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/checked-sql.md")]
+mod checked_sql {}
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/opening.md")]
 mod opening {}
 

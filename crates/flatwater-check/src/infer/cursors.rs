@@ -3,7 +3,7 @@
 //! Owns: which b-trees each cursor may be on, and what was put into the tables of the statement. Invariant: a cursor that is opened
 //! several times is on any of what it was opened on. Leaves out: whether it is on a row (`state`).
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use flatwater_sqlite::{Op, Program};
@@ -61,6 +61,19 @@ impl Cursors {
 
     pub(super) fn contents(&self) -> &Contents {
         &self.contents
+    }
+
+    /// The tables that a loop of the program goes through from one end to the other.
+    pub(super) fn scans(&self, program: &Program) -> Vec<String> {
+        let has =
+            |cursor, opcodes: [&str; 2]| program.iter().any(|op| op.p1 == cursor && opcodes.contains(&&*op.opcode));
+        let is_scan = |cursor| has(cursor, ["Rewind", "Last"]) && has(cursor, ["Next", "Prev"]);
+        let cursors = self.sources.iter().filter(|(cursor, _)| is_scan(**cursor));
+        let tables = cursors.flat_map(|(_, sources)| sources).filter_map(|source| match source {
+            Source::Tree(tree) => Some(tree.table.clone()),
+            _ => None,
+        });
+        tables.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// Adds a record to a table of the statement.

@@ -31,6 +31,8 @@ pub(crate) struct Found {
     /// The columns of a result, one value each; `None` if no row is returned, or an instruction is not known.
     pub(crate) columns: Option<Vec<Value>>,
     pub(crate) uses: Uses,
+    /// The tables of which every row is read.
+    pub(crate) scans: Vec<String>,
 }
 
 /// Follows a program.
@@ -47,7 +49,7 @@ pub(crate) fn infer(program: &Program, catalogue: &Catalogue, functions: &[Funct
     // Apart from flags a loop over four outer joins has sixteen states; a text with more is followed without them.
     let known = machine.run(&flags, VISITS).or_else(|_| machine.run(&[], VISITS * 10));
     let columns = machine.columns.filter(|_| known.is_ok()).map(|columns| columns.to_vec());
-    Found { columns, uses: machine.uses }
+    Found { columns, uses: machine.uses, scans: machine.cursors.scans(program) }
 }
 
 /// The program cannot be followed: an instruction is not known, or there are too many states.

@@ -3,6 +3,7 @@
 pub(crate) mod backup;
 pub(crate) mod bench;
 pub(crate) mod check;
+pub(crate) mod check_sql;
 pub(crate) mod checkpoint;
 pub(crate) mod completions;
 pub(crate) mod doctor;

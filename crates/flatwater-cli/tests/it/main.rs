@@ -1,6 +1,7 @@
 //! The command, as a process: each file has the tests of some subcommands.
 
 mod care;
+mod check_sql;
 mod files;
 mod guide;
 mod live;
