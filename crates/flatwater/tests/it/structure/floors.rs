@@ -265,7 +265,6 @@ fn files_import_from_each_other_in_no_circle() {
         "flatwater-move",
         "flatwater-cli",
         "flatwater-telemetry",
-        "flatwater-sea-query",
         "../python",
         "../node",
         "../demo",
