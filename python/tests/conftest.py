@@ -10,6 +10,7 @@ import sqlite3
 import time
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import hypothesis
 import pytest
@@ -44,8 +45,16 @@ class Sum:
     finalize = value
 
 
+class Unwatching(asyncio.SelectorEventLoop):
+    """A loop that watches no sockets for programs, as Windows' default one."""
+
+    def add_reader(self, *_: object) -> NoReturn:
+        raise NotImplementedError
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--loop", default="asyncio", choices=["asyncio", "uvloop"], help="the event loop of the tests")
+    loops = ["asyncio", "uvloop", "unwatching"]
+    parser.addoption("--loop", default="asyncio", choices=loops, help="the event loop of the tests")
 
 
 def pytest_configure() -> None:
@@ -55,12 +64,13 @@ def pytest_configure() -> None:
 
 def run(config: pytest.Config, test: Coroutine[object, object, None]) -> None:
     """Runs a coroutine in a new loop of the kind that was asked for."""
-    if config.getoption("--loop") == "asyncio":
+    kind = config.getoption("--loop")
+    if kind == "asyncio":
         asyncio.run(asyncio.wait_for(test, SECONDS))
         return
-    import uvloop
-
-    event_loop = uvloop.new_event_loop()
+    if kind == "uvloop":
+        import uvloop
+    event_loop = uvloop.new_event_loop() if kind == "uvloop" else Unwatching()
     try:
         event_loop.run_until_complete(asyncio.wait_for(test, SECONDS))
     finally:

@@ -1,12 +1,17 @@
-"""Tasks of a library that is not asyncio."""
+"""Tasks of a library that is not asyncio, and loops that watch no sockets, as Windows' default one."""
 
 from __future__ import annotations
 
 import asyncio
+import gc
+import threading
 import time
+from collections.abc import Coroutine
+from pathlib import Path
 
 import pytest
 import trio
+from conftest import Unwatching
 
 import flatwater
 from flatwater import blocking
@@ -98,3 +103,80 @@ def test_a_commit_that_is_refused_without_a_loop_is_a_rollback(file):
     assert wait(db.query_value("SELECT count(*) FROM t")) == 0
     wait(db.close())
     loop.close()
+
+
+def run_unwatching(test: Coroutine[object, object, None]) -> None:
+    loop = Unwatching()
+    try:
+        loop.run_until_complete(asyncio.wait_for(test, 60))
+    finally:
+        loop.close()
+
+
+def bells() -> set[str]:
+    """The threads that wake loops."""
+    names = (task / "comm" for task in Path("/proc/self/task").iterdir())
+    return {name.parent.name for name in names if name.read_text().startswith("flatwater-bell")}
+
+
+def test_a_loop_that_watches_no_sockets_is_woken(file):
+    async def use() -> None:
+        async with flatwater.connect(file) as db:
+            await db.execute("CREATE TABLE t (a)")
+            await asyncio.gather(*(db.execute("INSERT INTO t VALUES (?)", (n,)) for n in range(1_000)))
+            async with db.live("SELECT count(*) FROM t") as results:
+                assert (await anext(results))[0][0] == 1_000
+                await db.execute("DELETE FROM t WHERE a = 0")
+                assert (await anext(results))[0][0] == 999
+            slow = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c"
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(db.query(slow), 0.05)
+            with pytest.raises(flatwater.IntegrityError):
+                await db.executescript("CREATE UNIQUE INDEX u ON t (a); INSERT INTO t VALUES (1)")
+
+    run_unwatching(use())
+
+
+def test_the_thread_that_wakes_a_loop_ends_with_it(file):
+    before = bells()
+    woken_by = []
+
+    async def use() -> None:
+        async with flatwater.connect(file) as db:
+            assert await db.query_value("SELECT 1") == 1
+            woken_by.append(len(bells() - before))
+
+    run_unwatching(use())
+    assert woken_by == [1]
+    # A loop's inbox is kept until its thread uses another one.
+    asyncio.run(use())
+    gc.collect()
+    end = time.monotonic() + 60
+    while bells() - before:
+        assert time.monotonic() < end, "a thread outlives its loop"
+        time.sleep(0.001)
+
+
+def test_loops_of_several_threads_are_woken_each_for_its_own_calls(file):
+    with blocking.connect(file) as db:
+        db.execute("CREATE TABLE t (a)")
+    failed = []
+
+    async def use() -> None:
+        async with flatwater.connect(file) as db:
+            await asyncio.gather(*(db.execute("INSERT INTO t VALUES (1)") for _ in range(100)))
+
+    def run() -> None:
+        try:
+            run_unwatching(use())
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    with blocking.connect(file) as db:
+        assert db.query_value("SELECT count(*) FROM t") == 400

@@ -82,6 +82,11 @@ pub(super) fn called_unless_gone<T>(work: impl FnOnce() -> T) -> Option<T> {
     (!GONE.load(Ordering::SeqCst)).then(work)
 }
 
+/// Runs `work` with the interpreter, on a thread of this package, unless the interpreter has ended, which waits for it.
+pub(crate) fn attached_unless_gone<T>(work: impl FnOnce(Python<'_>) -> T) -> Option<T> {
+    called_unless_gone(|| Python::try_attach(|py| staying(|| work(py)))).flatten()
+}
+
 /// Called when the module is loaded.
 pub(crate) fn load(py: Python<'_>) {
     let _ = PROCESS.set(py, std::process::id());

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flatwater::bindings::Mailbox;
 use flatwater_bridge::Tokens;
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -19,7 +18,7 @@ use crate::told::records;
 use crate::waiting::bell::Bell;
 use crate::waiting::running_loop::running_loop;
 
-#[pyclass(frozen, module = "flatwater._native")]
+#[pyclass(frozen, weakref, module = "flatwater._native")]
 pub(crate) struct Inbox {
     inbox: Arc<flatwater_bridge::Inbox>,
     mailbox: Arc<dyn Mailbox>,
@@ -50,20 +49,13 @@ impl Inbox {
     /// Makes the inbox of a loop.
     fn new<'py>(event_loop: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
         let py = event_loop.py();
-        let bell = Arc::new(Bell::new()?);
+        let bell = Arc::<Bell>::default();
         let rung = bell.clone();
         let inbox = flatwater_bridge::Inbox::new(move || rung.ring());
-        records::add_bell(&inbox);
         let mailbox = inbox.clone() as Arc<dyn Mailbox>;
-        let new = Bound::new(py, Self { inbox, mailbox, waiting: Mutex::default(), bell })?;
-        let deliver = new.getattr(intern!(py, "deliver"))?;
-        let descriptor = new.get().bell.descriptor();
-        if let Err(error) = event_loop.call_method1(intern!(py, "add_reader"), (descriptor, &deliver)) {
-            let refused =
-                PyRuntimeError::new_err("this event loop cannot watch a socket; on Windows use the selector loop");
-            refused.set_cause(py, Some(error));
-            return Err(refused);
-        }
+        let new = Bound::new(py, Self { inbox: inbox.clone(), mailbox, waiting: Mutex::default(), bell })?;
+        new.get().bell.hang(event_loop, &new)?;
+        records::add_bell(&inbox);
         Ok(new)
     }
 
