@@ -88,6 +88,10 @@ test-python-long:
 	$(PYTEST) $(LONG)
 test-python-uvloop:
 	$(PYTEST) --loop uvloop tests/awaited
+# On a loop that watches no sockets for programs, as Windows' default one.
+.PHONY: test-python-unwatching
+test-python-unwatching: python-package
+	$(PYTEST) --loop unwatching tests/awaited
 test-python-types:
 	. $(VENV)/bin/activate && cd python && \
 	ruff check --quiet . $(EXAMPLES) && ruff format --quiet --check . $(EXAMPLES) && \
@@ -375,6 +379,51 @@ SQLCIPHER_CRATES = $(ENGINE) -p flatwater-bridge -p flatwater-conformance -p fla
 SQLCIPHER_FILES = attached backups blobs bytecode encryption integrity opcodes serialized untrusted vacuums
 test-sqlcipher-files:
 	CARGO_TARGET_DIR=$(TARGET)/sqlcipher cargo test -p flatwater -p flatwater-sql --features flatwater/sqlcipher --lib --test it -- $(SQLCIPHER_FILES)
+
+# With musl, the C library of Alpine, linked into the tests: those of `make quick`. It needs musl-gcc, and Rust's library for that target.
+.PHONY: test-musl
+MUSL = $(shell uname -m)-unknown-linux-musl
+test-musl:
+	@if command -v musl-gcc >/dev/null && { rustup target list --installed | grep -qx $(MUSL) || rustup target add $(MUSL); }; then \
+	    CC_$(subst -,_,$(MUSL))=musl-gcc CARGO_TARGET_DIR=$(TARGET)/musl RUST_TEST_THREADS=$(TEST_THREADS) \
+	        cargo test --target $(MUSL) $(PLAIN) --lib --test it -- $(QUICK) $(NOT_ON_MUSL); \
+	else \
+	    echo "skipped: $@ needs musl-gcc and the target $(MUSL)"; \
+	fi
+
+# The oldest Rust that the crates say they need compiles them, with the versions of Cargo.lock.
+.PHONY: test-msrv
+MSRV = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+MSRV_CRATES = $(filter-out flatwater-cli,$(filter-out -p,$(shell release/crates)))
+test-msrv:
+	@if rustup run $(MSRV) rustc --version >/dev/null 2>&1 || rustup toolchain install --profile minimal $(MSRV); then \
+	    CARGO_TARGET_DIR=$(TARGET)/msrv cargo +$(MSRV) check --quiet --locked $(addprefix -p ,$(MSRV_CRATES)) $(addprefix --features ,$(API_FEATURES)); \
+	else \
+	    echo "skipped: $@ needs Rust $(MSRV)"; \
+	fi
+
+# Each crate with the oldest versions of what it names itself. Only an unstable cargo chooses them; the compiler is that of the workspace.
+.PHONY: test-minimal-versions
+MINIMAL = $(TARGET)/minimal-versions
+test-minimal-versions:
+	@if cargo +nightly --version >/dev/null 2>&1; then \
+	    rm -rf $(MINIMAL)/source && mkdir -p $(MINIMAL)/source && git ls-files -z | xargs -0 cp --parents --no-dereference -t $(MINIMAL)/source && \
+	    cd $(MINIMAL)/source && cargo +nightly update --quiet -Z direct-minimal-versions && \
+	    CARGO_TARGET_DIR=$(MINIMAL) cargo check --quiet --locked $(addprefix -p ,$(MSRV_CRATES)) $(addprefix --features ,$(API_FEATURES)); \
+	else \
+	    echo "skipped: $@ needs a nightly cargo"; \
+	fi
+
+# What the dependencies may be: licences, advisories, sources. DENY_OPTIONS=--offline takes the advisories that were fetched last.
+.PHONY: audit
+audit:
+	@if command -v cargo-deny >/dev/null; then \
+	    for manifest in Cargo.toml python/Cargo.toml; do \
+	        cargo deny $(DENY_OPTIONS) --config deny.toml --manifest-path $$manifest --all-features check $(DENY_CHECKS) || exit 1; \
+	    done; \
+	else \
+	    echo "skipped: $@ needs cargo-deny: cargo install --locked cargo-deny"; \
+	fi
 
 # The runners of other migration libraries, which need an older rusqlite and so a workspace of their own.
 .PHONY: test-migrations-with-others

@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 
+use flatwater_base::error::beginning;
 use flatwater_base::growth_counter::step;
 
 /// Returns true if the text has a conflict clause or RAISE that ends a statement without undoing it (FAIL), or ends the
@@ -159,7 +160,7 @@ pub fn may_call_any(sql: &str, functions: &HashSet<String>) -> bool {
 /// Returns whether the parentheses of a call may begin here, behind the name.
 fn is_call(after: &str, has_arguments: bool) -> bool {
     let behind = after.strip_prefix(['"', ']', '`']).unwrap_or(after);
-    let near = &behind[..behind.floor_char_boundary(CALL_BYTES)];
+    let near = beginning(behind, CALL_BYTES);
     let mut next = words(near);
     let mut follows = |word| next.next().map_or(near.len() < behind.len(), |next| next == word);
     follows("(") && (has_arguments || follows(")"))

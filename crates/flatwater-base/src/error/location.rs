@@ -113,10 +113,16 @@ pub(super) fn shorten_around(sql: &str, place: usize) -> Cow<'_, str> {
         return sql.into();
     }
     let is_near_begin = place <= SQL_SHOWN_BYTES - SQL_BEFORE_BYTES;
-    let start = if is_near_begin { 0 } else { sql.floor_char_boundary(place - SQL_BEFORE_BYTES) };
-    let end = sql.floor_char_boundary(start + SQL_SHOWN_BYTES);
+    let start = if is_near_begin { 0 } else { beginning(sql, place - SQL_BEFORE_BYTES).len() };
+    let end = beginning(sql, start + SQL_SHOWN_BYTES).len();
     let dots = |is_left_out| if is_left_out { "..." } else { "" };
     format!("{}{}{}", dots(start > 0), &sql[start..end], dots(end < sql.len())).into()
+}
+
+/// Returns as many of the first bytes of the text as make whole characters.
+pub fn beginning(text: &str, bytes: usize) -> &str {
+    let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or(0)]
 }
 
 /// Returns the SQL, or what stands for it if it may have a key in it.

@@ -21,7 +21,7 @@ use hint::Hint;
 pub use kind::ErrorKind;
 use kind::code_name;
 use location::shorten_around;
-pub use location::{after_the_write, shorten};
+pub use location::{after_the_write, beginning, shorten};
 
 /// The result of a Flatwater call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

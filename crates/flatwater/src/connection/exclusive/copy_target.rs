@@ -57,7 +57,7 @@ impl Target {
             )
             .with_hint(hint))
         };
-        if path == ":memory:" || path.as_os_str().as_encoded_bytes().starts_with(b"file:") {
+        if path.as_os_str() == ":memory:" || path.as_os_str().as_encoded_bytes().starts_with(b"file:") {
             return refuse("it is not a path", "name a file that does not exist");
         }
         if has_nul(path) {

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 
 use rusqlite::types::ValueRef;
 
+use flatwater_base::error::beginning;
 use flatwater_base::growth_counter::step;
 use flatwater_base::values::params::ParamRow;
 
@@ -45,7 +46,7 @@ const CONSTANT: &[&str] = &[
 
 /// Returns what may be shown of the message, or `None` if that is all of it.
 pub(crate) fn hide_values(message: &str, sql: &str, params: ParamRow<'_>) -> Option<String> {
-    let shown = &message[..message.floor_char_boundary(SHOWN_BYTES)];
+    let shown = beginning(message, SHOWN_BYTES);
     // A piece of a value may reach beyond what is shown.
     let looked = &message.as_bytes()[..message.len().min(SHOWN_BYTES + TELLING_BYTES - 1)];
     let mut hidden = vec![false; looked.len()];

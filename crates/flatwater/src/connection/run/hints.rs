@@ -8,9 +8,9 @@
 use flatwater_sqlite::Sqlite;
 
 use crate::connection::rows;
-use flatwater_base::error::Error;
 use flatwater_base::error::hint::{Hint, Sentence, hint};
 use flatwater_base::error::kind::SINGLE_QUOTES;
+use flatwater_base::error::{Error, beginning};
 use flatwater_base::growth_counter::step;
 use flatwater_sql::pragma::{self, Pragma};
 use flatwater_sql::tokens::has_in_with_one_parameter;
@@ -75,7 +75,7 @@ pub(super) fn hint(sqlite: &Sqlite, error: &Error, sql: &str) -> Option<Hint> {
         None => Some(last(name)),
     });
     let column = column.or_else(|| message.rsplit_once(" has no column named ").map(|(_, name)| name))?;
-    let begin = sql[..sql.floor_char_boundary(LOOKED_AT_BYTES)].to_lowercase();
+    let begin = beginning(sql, LOOKED_AT_BYTES).to_lowercase();
     nearest(sqlite, "column", COLUMNS, column, Some(&begin)).map(Hint::from)
 }
 

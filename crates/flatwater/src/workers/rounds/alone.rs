@@ -54,16 +54,23 @@ pub(crate) fn run_alone(
         Work::Checkpoint(mode) => {
             shared.twice(writer, |writer| checkpoint(writer, shared, mode)).map(Answer::Checkpointed)
         }
-        Work::Script(text) if let Some(found) = dump(&text.sql) => load(writer, shared, &text, found, ticket),
+        Work::Script(text) => match dump(&text.sql) {
+            Some(found) => load(writer, shared, &text, found, ticket),
+            None => transact(writer, shared, &Work::Script(text), ticket),
+        },
         work @ (Work::Execute { .. } | Work::Query { .. } | Work::Prepare(_)) => {
             shared.twice(writer, |writer| autocommit(writer, shared, &work, ticket))
         }
-        work => shared
-            .twice(writer, |writer| in_transaction(writer, shared, &work, ticket))
-            .map_err(|error| work.explain(error)),
+        work => transact(writer, shared, &work, ticket),
     };
     disarm(writer);
     result.map_err(|error| ticket.timed(error))
+}
+
+/// Runs the work in a transaction of its own, and once more if that may help.
+fn transact(writer: &mut WriterConnection, shared: &WriterShared, work: &Work, ticket: &Arc<Ticket>) -> Result<Answer> {
+    let answer = shared.twice(writer, |writer| in_transaction(writer, shared, work, ticket));
+    answer.map_err(|error| work.explain(error))
 }
 
 /// Runs the statements of the work in a transaction of their own, and commits all of it or nothing.
