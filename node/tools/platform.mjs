@@ -1,16 +1,13 @@
-// Makes the package of one platform, which has the native module: `node tools/platform.mjs <library> <folder> [<folder of the package>]`.
-// The package is `flatwater`, unless another folder is given.
+// Makes the package of one platform, which has the native module: `node tools/platform.mjs <library> <folder> [<folder of the package>
+// [<platform>]]`. The package is `flatwater` and the platform that which runs this, unless others are given.
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const [library, folder, of = root] = process.argv.slice(2);
+const [library, folder, of = root, platform = ownPlatform()] = process.argv.slice(2);
 const own = JSON.parse(readFileSync(join(of, "package.json"), "utf8"));
-const { glibcVersionRuntime } = process.report.getReport().header;
-const libc = process.platform === "linux" ? (glibcVersionRuntime ? "glibc" : "musl") : undefined;
-const suffix = libc === undefined ? "" : libc === "glibc" ? "-gnu" : "-musl";
-const platform = `${process.platform}-${process.arch}${suffix}`;
+const [os, cpu, libc] = platform.split("-");
 // As `flatwater/native/addon.ts` looks for it.
 const name = `${own.name.startsWith("@") ? `${own.name}-` : "@flatwater/"}${platform}`;
 const made = {
@@ -20,12 +17,18 @@ const made = {
   license: own.license,
   repository: own.repository,
   engines: own.engines,
-  os: [process.platform],
-  cpu: [process.arch],
-  ...(libc === undefined ? {} : { libc: [libc] }),
+  os: [os],
+  cpu: [cpu],
+  ...(libc === undefined ? {} : { libc: [libc === "gnu" ? "glibc" : libc] }),
   main: "flatwater.node",
-  files: ["flatwater.node"],
+  files: ["flatwater.node", "LICENSE-*"],
 };
 mkdirSync(folder, { recursive: true });
 writeFileSync(join(folder, "package.json"), `${JSON.stringify(made, null, 2)}\n`);
 copyFileSync(library, join(folder, "flatwater.node"));
+
+function ownPlatform() {
+  const { glibcVersionRuntime } = process.report.getReport().header;
+  const libc = process.platform !== "linux" ? "" : glibcVersionRuntime ? "-gnu" : "-musl";
+  return `${process.platform}-${process.arch}${libc}`;
+}
