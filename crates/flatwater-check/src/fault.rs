@@ -63,7 +63,8 @@ impl From<rusqlite::Error> for Fault {
 
 /// The line and the column of a byte, in characters, both from 1.
 pub(crate) fn place(sql: &str, offset: usize) -> (usize, usize) {
-    let before = &sql[..sql.floor_char_boundary(offset)];
+    let end = (0..=offset.min(sql.len())).rev().find(|end| sql.is_char_boundary(*end));
+    let before = &sql[..end.unwrap_or(0)];
     let begin = before.rfind('\n').map_or(0, |at| at + 1);
     (before.matches('\n').count() + 1, before[begin..].chars().count() + 1)
 }
