@@ -102,28 +102,31 @@ test-python-types:
 # of Django.
 # They are those of the releases that `sources.txt` names, as PyPI has them. SQLAlchemy itself is in the environment of the tests.
 SUITES = python/target/suites-$(VERSION)
-SOURCES = aiosqlite,django,langgraph-checkpoint-sqlite,sqlalchemy
+SOURCES = aiosqlite,alembic,django,langgraph-checkpoint-sqlite,sqlalchemy,tortoise-orm
 .PHONY: test-python-suites
 test-python-suites: python-package $(SUITES)/.made
 	$(SUITES)/venv/bin/python python/tests/suites/run.py $(SUITES)/sources
 	$(VENV)/bin/python python/tests/suites/run_sqlalchemy.py $(SUITES)/sources
 	$(SUITES)/venv/bin/python python/tests/suites/run_django.py $(SUITES)/sources --short
 
-# All of them, on both drivers. `make test-python-suites` runs a part of those of Django.
+# Those that run on their host's own driver too, whole: Django, SQLAlchemy at two versions, Alembic. `make test-python-suites` runs a part.
 .PHONY: test-python-suites-whole suites-table
 test-python-suites-whole: python-package $(SUITES)/.made
 	$(SUITES)/venv/bin/python python/tests/suites/run_django.py $(SUITES)/sources
+	$(VENV)/bin/python python/tests/suites/run_dialects.py $(SUITES)/sources
 
 # What the runs must give, as the table of the guide.
 suites-table:
 	$(PYTHON) python/tests/suites/beside.py
 
-$(SUITES)/.made: python/tests/suites/requirements.txt python/tests/suites/sources.txt
+$(SUITES)/.made: $(addprefix python/tests/suites/,requirements.txt sources.txt older.txt)
 	rm -rf $(SUITES)
 	$(PYTHON) -m venv $(SUITES)/venv
 	$(SUITES)/venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement python/tests/suites/requirements.txt
-	$(SUITES)/venv/bin/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary $(SOURCES) --require-hashes \
-	    --requirement python/tests/suites/sources.txt --dest $(SUITES)/sources
+	for list in sources older; do \
+	    $(SUITES)/venv/bin/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary $(SOURCES) --require-hashes \
+	        --requirement python/tests/suites/$$list.txt --dest $(SUITES)/sources || exit 1; \
+	done
 	for release in $(SUITES)/sources/*.tar.gz; do tar -xzf $$release -C $(SUITES)/sources || exit 1; done
 	touch $@
 

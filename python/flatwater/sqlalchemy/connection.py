@@ -19,12 +19,12 @@ from sqlalchemy.connectors.asyncio import (
     AsyncAdapt_terminate,
 )
 from sqlalchemy.util import EMPTY_DICT
-from sqlalchemy.util.concurrency import await_
 
 from .. import aiosqlite
-from .._errors import make
 from .._logical import NOT_THERE, Logical, LogicalCursor, Steps, awaited
 from .._logical.files import with_tuning
+from .keys import Keys
+from .version import await_, describe
 
 NAMES = (
     "Binary",
@@ -114,7 +114,7 @@ class FlatwaterStreamCursor(FlatwaterCursor):
             yield row
 
 
-class FlatwaterConnection(AsyncAdapt_terminate, AsyncAdapt_dbapi_connection):
+class FlatwaterConnection(Keys, AsyncAdapt_terminate, AsyncAdapt_dbapi_connection):
     """A connection. `driver_connection` is that of `flatwater.aiosqlite`."""
 
     __slots__ = ("_has_keys_off", "_logical")
@@ -126,7 +126,6 @@ class FlatwaterConnection(AsyncAdapt_terminate, AsyncAdapt_dbapi_connection):
         self.dbapi = dbapi
         self._connection = cast(Any, connection)
         self._logical: Logical = connection._core
-        # Until the next commit or rollback.
         self._has_keys_off = False
 
     @property
@@ -144,23 +143,6 @@ class FlatwaterConnection(AsyncAdapt_terminate, AsyncAdapt_dbapi_connection):
         """Registers a function written in Python, which makes the connection its own."""
         await_(self._connection.create_function(*args, **kwargs))
 
-    def turn_keys_off(self) -> None:
-        """Turns foreign keys off for the rest of the transaction, which has not begun: a table is built again, and the
-        DROP of the old one would delete the rows that refer to it. They are checked before the commit."""
-        if self._has_keys_off or self._rows("PRAGMA foreign_keys") != [(1,)]:
-            return
-        if self._logical.in_transaction:
-            message = "a table is built again in a transaction that has begun, where foreign keys cannot be turned off"
-            hint = "SQLite would delete the rows that refer to it: commit before, or do it in a migration of its own"
-            raise make("OperationalError", message, "misuse", hint=hint)
-        self._rows("PRAGMA foreign_keys = OFF")
-        self._has_keys_off = True
-
-    def _turn_keys_on(self) -> None:
-        if self._has_keys_off and self._logical.is_open:
-            self._rows("PRAGMA foreign_keys = ON")
-            self._has_keys_off = False
-
     def _rows(self, sql: str) -> list[Any]:
         cursor: Any = self.cursor()
         cursor.execute(sql)
@@ -169,14 +151,7 @@ class FlatwaterConnection(AsyncAdapt_terminate, AsyncAdapt_dbapi_connection):
 
     def commit(self) -> None:
         """Commits the transaction, if one is open."""
-        if self._has_keys_off and (broken := self._rows("PRAGMA foreign_key_check")):
-            table, rowid, parent, _ = broken[0]
-            message = (
-                f"FOREIGN KEY constraint failed: {len(broken)} row(s), such as rowid {rowid} of {table}, miss {parent}"
-            )
-            constraint: tuple[str, str | None, list[str], str | None] = ("foreign_key", table, [], None)
-            code = (787, "SQLITE_CONSTRAINT_FOREIGNKEY")
-            raise make("ForeignKeyViolation", message, "constraint", sqlite=code, constraint=constraint)
+        self._check_keys()
         if not self._logical.has_nothing_to_end:
             await_(awaited(self._logical.commit()))
         self._turn_keys_on()
@@ -203,7 +178,7 @@ class FlatwaterModule(AsyncAdapt_dbapi_module):
     """The driver's module. Its exceptions are those of `sqlite3`, which those of Flatwater derive from."""
 
     def __init__(self) -> None:
-        super().__init__(aiosqlite, dbapi_module=sqlite3)
+        describe(super().__init__, aiosqlite, sqlite3)
         self.paramstyle = "qmark"
         self.sqlite_version = aiosqlite.sqlite_version
         self.sqlite_version_info = aiosqlite.sqlite_version_info

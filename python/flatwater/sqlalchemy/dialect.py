@@ -18,9 +18,8 @@ from sqlalchemy.schema import CreateTable
 from .. import __version__
 from .._logical import Closed
 from .connection import FlatwaterModule
-
-# The name under which Alembic builds a table again, to rename it in the end.
-REBUILT = "_alembic_tmp_"
+from .keys import REBUILT
+from .version import check_pool
 
 
 class FlatwaterExecutionContext(SQLiteExecutionContext):
@@ -32,7 +31,38 @@ class FlatwaterExecutionContext(SQLiteExecutionContext):
         return connection.cursor(server_side=True)
 
 
-class FlatwaterDialect(SQLiteDialect_pysqlite):
+class OfFlatwater(SQLiteDialect_pysqlite):
+    """What the dialects of Flatwater have in common."""
+
+    supports_statement_cache = True
+
+    @classmethod
+    def load_provisioning(cls) -> None:
+        """What SQLAlchemy's tests need to know of SQLite."""
+        import sqlalchemy.dialects.sqlite.provision  # noqa: F401
+
+    def retrieve_dbapi_version(self, dbapi: Any) -> util.VersionInfo:
+        """The version of Flatwater."""
+        return util.parse_version_string(__version__)
+
+    def do_execute(self, cursor: Any, statement: str, parameters: Any, context: Any = None) -> None:
+        """Runs a statement."""
+        if context is not None and context.isddl:
+            created = context.compiled.statement
+            if isinstance(created, CreateTable) and created.element.name.startswith(REBUILT):
+                context._dbapi_connection.turn_keys_off()
+        cursor.execute(statement, parameters)
+
+    def on_connect(self) -> Any:
+        """Nothing."""
+        return None
+
+    def is_disconnect(self, e: Any, connection: Any, cursor: Any) -> bool:
+        """True if the error says that the connection is closed."""
+        return isinstance(e, Closed) or super().is_disconnect(e, connection, cursor)
+
+
+class FlatwaterDialect(OfFlatwater):
     """`sqlite+flatwater://`."""
 
     driver = "flatwater"
@@ -50,37 +80,12 @@ class FlatwaterDialect(SQLiteDialect_pysqlite):
         return FlatwaterModule()
 
     @classmethod
-    def load_provisioning(cls) -> None:
-        """What SQLAlchemy's tests need to know of SQLite."""
-        import sqlalchemy.dialects.sqlite.provision  # noqa: F401
-
-    def retrieve_dbapi_version(self, dbapi: Any) -> util.VersionInfo:
-        """The version of Flatwater."""
-        return util.parse_version_string(__version__)
-
-    @classmethod
     def get_pool_class(cls, url: URL) -> type[pool.Pool]:
         """A file has several connections, a database in memory one."""
         if cls._is_url_file_db(url):
             return pool.AsyncAdaptedQueuePool
-        cls._warn_memory_mode_pool_selection(url, pool.StaticPool, pool.AsyncAdaptedQueuePool)
+        check_pool(cls, url)
         return pool.StaticPool
-
-    def do_execute(self, cursor: Any, statement: str, parameters: Any, context: Any = None) -> None:
-        """Runs a statement."""
-        if context is not None and context.isddl:
-            created = context.compiled.statement
-            if isinstance(created, CreateTable) and created.element.name.startswith(REBUILT):
-                context._dbapi_connection.turn_keys_off()
-        cursor.execute(statement, parameters)
-
-    def on_connect(self) -> Any:
-        """Nothing."""
-        return None
-
-    def is_disconnect(self, e: Any, connection: Any, cursor: Any) -> bool:
-        """True if the error says that the connection is closed."""
-        return isinstance(e, Closed) or super().is_disconnect(e, connection, cursor)
 
     def get_driver_connection(self, connection: Any) -> Any:
         """The connection of `flatwater.aiosqlite`."""

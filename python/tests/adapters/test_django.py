@@ -11,6 +11,7 @@ from typing import Any
 
 import django
 import pytest
+from asgiref.local import Local
 from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db import IntegrityError, connection, connections, transaction
@@ -30,7 +31,8 @@ def forget() -> None:
         return
     for one in connections.all(initialized_only=True):
         one._close()
-        del connections[one.alias]
+    # Those of other tasks and threads, too.
+    connections._connections = Local(connections.thread_critical)
     connections.__dict__.pop("settings", None)
     connections._settings = None
     settings._wrapped = empty
