@@ -21,4 +21,4 @@ pub use declared::{Attached, Database, Function, Project};
 pub use fault::Fault;
 pub use kind::Kind;
 pub use label::{Label, Nullability};
-pub use schema::{Checked, Column, Parameter, Schema};
+pub use schema::{Checked, Column, Parameter, Schema, Table, TableField};

@@ -6,6 +6,7 @@
 mod foreign_keys;
 mod hints;
 mod statements;
+mod tables;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,8 @@ use crate::infer::value::Value;
 use crate::infer::{Found, Use, infer};
 use crate::kind::Kind;
 use crate::migrations;
+
+pub use tables::{Table, TableField};
 
 /// The schema of one database.
 pub struct Schema {

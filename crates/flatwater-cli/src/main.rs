@@ -14,6 +14,7 @@ mod commands;
 mod failure;
 mod figures;
 mod files;
+mod generating;
 mod interrupt;
 mod load;
 mod output;
@@ -28,7 +29,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    backup, bench, check, check_sql, checkpoint, completions, doctor, export, import, live, man, migrate, query,
+    backup, bench, check, check_sql, checkpoint, completions, doctor, export, import, live, man, migrate, query, types,
 };
 use crate::failure::{Failure, Outcome};
 
@@ -48,6 +49,7 @@ enum Command {
     Top(top::Arguments),
     Check(check::Arguments),
     CheckSql(check_sql::Arguments),
+    Types(types::Arguments),
     Doctor(doctor::Arguments),
     Backup(backup::Arguments),
     Checkpoint(checkpoint::Arguments),
@@ -67,6 +69,7 @@ fn run(command: Command) -> Outcome {
         Command::Top(arguments) => top::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::CheckSql(arguments) => check_sql::run(&arguments),
+        Command::Types(arguments) => types::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Backup(arguments) => backup::run(&arguments),
         Command::Checkpoint(arguments) => checkpoint::run(&arguments),

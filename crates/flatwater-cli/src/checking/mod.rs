@@ -30,6 +30,13 @@ impl Text {
         Self { sql: String::new(), places: Vec::new(), database: None, has_parts: false }
     }
 
+    /// A whole file.
+    pub(crate) fn of_file(content: &str) -> Self {
+        let mut text = Self::new();
+        text.push(content, 0);
+        text
+    }
+
     /// Adds a part of the text that stands at a byte of the file.
     fn push(&mut self, part: &str, at: usize) {
         self.places.push((self.sql.len(), at));

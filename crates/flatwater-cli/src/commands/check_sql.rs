@@ -54,7 +54,7 @@ impl Schemas {
 }
 
 /// A fault of the project is none of its SQL.
-fn refused(fault: Fault) -> Failure {
+pub(super) fn refused(fault: Fault) -> Failure {
     let hint = fault.hint.map(|hint| format!("\n  hint: {hint}")).unwrap_or_default();
     Failure::Refused(format!("{}{hint}", fault.message))
 }

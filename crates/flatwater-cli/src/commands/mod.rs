@@ -13,3 +13,4 @@ pub(crate) mod live;
 pub(crate) mod man;
 pub(crate) mod migrate;
 pub(crate) mod query;
+pub(crate) mod types;

@@ -11,3 +11,4 @@ mod shell;
 mod support;
 mod terminal;
 mod top;
+mod types;
