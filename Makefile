@@ -213,15 +213,15 @@ test-node:
 	fi
 
 # The tests that Drizzle has for its own drivers, at two versions, on the adapters for it; the steps of the guide for drizzle-kit;
-# Prisma's client and its schema engine on the adapter for it; and the short form of better-sqlite3's benchmark. What is of other
+# Prisma's client and its schema engine on the adapter for it; the tests of node-sqlite3, and of Knex for it, on its surface; and the short form of better-sqlite3's benchmark. What is of other
 # projects is fetched, and nothing of it is kept; FLATWATER_GIT=file:///srv/mirror/ says where repositories are that are not at GitHub.
 # Without them their part is skipped, and says so.
 .PHONY: test-node-suites
-NODE_SUITES = node/suites node/suites/kit node/suites/prisma
+NODE_SUITES = node/suites node/suites/kit node/suites/prisma node/suites/sqlite3
 test-node-suites:
 	@if command -v node >/dev/null && command -v npm >/dev/null && command -v git >/dev/null; then \
 	    $(MAKE) --no-print-directory node-package $(NODE_SUITES:%=%/node_modules/.made) && \
-	    cd node/suites && node drizzle.mjs && node kit.mjs && node prisma.mjs && FLATWATER_SHORT=1 node benchmark.mjs >/dev/null; \
+	    cd node/suites && node drizzle.mjs && node kit.mjs && node prisma.mjs && node sqlite3.mjs node-sqlite3 Knex && FLATWATER_SHORT=1 node benchmark.mjs >/dev/null; \
 	else \
 	    echo "skipped: test-node-suites needs node, npm and git"; \
 	fi
@@ -246,6 +246,16 @@ $(BETTER_SQLITE3):
 .PHONY: test-node-programs
 test-node-programs: node-package $(BETTER_SQLITE3)
 	cd node && node --test --test-reporter=dot test/programs.test.mjs test/adapters/adapter_programs.test.mjs
+
+# The surface of node-sqlite3 beside itself, which npm compiles: random programs; its own tests, Knex's and Sequelize's on both, with their
+# results in the guide.
+.PHONY: test-node-sqlite3
+NODE_SQLITE3 = node/suites/sqlite3/node_modules/sqlite3/build/Release/node_sqlite3.node
+$(NODE_SQLITE3): node/suites/sqlite3/node_modules/.made
+	cd node/suites/sqlite3 && npm rebuild --silent sqlite3
+test-node-sqlite3: node-package $(NODE_SQLITE3)
+	cd node && FLATWATER_PROGRAMS=2000 node --test --test-reporter=dot test/sqlite3/programs.test.mjs
+	cd node/suites && node sqlite3.mjs --own && node sqlite3.mjs
 
 # What a hundred thousand calls of each kind leave in memory. `make test-node` makes a few thousand.
 .PHONY: test-node-leaks

@@ -157,7 +157,7 @@ pub fn answers(name: &str) -> bool {
 }
 
 /// Returns true if it lists objects of the schema.
-pub(super) fn lists_schema(name: &str) -> bool {
+pub fn lists_schema(name: &str) -> bool {
     matches!(known(name), Some(Lists))
 }
 

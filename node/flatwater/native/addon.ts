@@ -161,6 +161,12 @@ function platform(): string {
   return `linux-${arch}-${header?.glibcVersionRuntime ? "gnu" : "musl"}`;
 }
 
+/** The same code is two packages, each with native modules of its own. */
+const { name: own } = require("../../package.json") as { name: string };
+
+/** True in the package that encrypts files. */
+export const hasEncryption = own.startsWith("@");
+
 function load(): Native {
   try {
     // Beside the package's own code: built in place.
@@ -170,8 +176,6 @@ function load(): Native {
       throw error;
     }
   }
-  // The same code is two packages, each with native modules of its own.
-  const { name: own } = require("../../package.json") as { name: string };
   const name = `${own.startsWith("@") ? `${own}-` : "@flatwater/"}${platform()}`;
   try {
     return require(name) as Native;

@@ -9,7 +9,7 @@ import type { AsyncResource } from "node:async_hooks";
 import { readExecuted } from "../calls/calls.js";
 import type { Connection } from "../handles/connection.js";
 import { OPTIONAL_NODE_SQLITE3, RUN_NODE_SQLITE3 } from "../handles/target.js";
-import { native } from "../native/addon.js";
+import { hasEncryption, native } from "../native/addon.js";
 import { FlatwaterError } from "../native/errors.js";
 import { cells, type Reader } from "../native/loop.js";
 import { BIG, MIXED } from "../values/decoder.js";
@@ -71,6 +71,12 @@ function asNodeSqlite3(row: Row): void {
       row[name] = Number(value);
     }
   }
+}
+
+/** True for a key where nothing is encrypted, which SQLite ignores: Sequelize sets one if it is given a password. */
+function isIgnored(error: unknown, sql: string): boolean {
+  const isRefused = error instanceof FlatwaterError && error.code === "FLATWATER_CONNECTION_STATE";
+  return isRefused && !hasEncryption && native.statements(sql)[0]?.[2] === "key";
 }
 
 /** False if a text can have no parameters. */
@@ -172,6 +178,9 @@ export class Core {
       await this.note(text, ran, asks);
       return ran;
     } catch (error) {
+      if (isIgnored(error, text.sql)) {
+        return new Reads();
+      }
       this.isUnknown = true;
       throw error;
     } finally {

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import sqlite3, { Database, verbose } from "../../dist/sqlite3.mjs";
 import { open } from "../../dist/index.mjs";
+import { table, written } from "../../suites/sqlite3/table.mjs";
 import { folder, run, until } from "../support.mjs";
 
 const required = createRequire(import.meta.url)("../../dist/sqlite3.js");
@@ -118,6 +119,8 @@ test("values are stored as node-sqlite3 stores them", async (t) => {
   const values = [1, 2 ** 31, 1.5, -0, true, null, "a", NaN, new Date(5), new Date(2 ** 40), /x/, {}, Buffer.of(1)];
   const types = ["integer", "real", "real", "integer", "integer", "null", "text", "null", "real", "real"];
   assert.deepEqual(await Promise.all(values.map(typeOf)), [...types, "text", "text", "blob"]);
+  // As SQLite does where nothing is encrypted.
+  await called(db, "run", "PRAGMA KEY = 'secret'");
   const { value } = await called(db, "get", "SELECT 9007199254740993 AS big, x'01' AS bytes, 1 AS twice, 2 AS twice");
   assert.deepEqual(value, { big: 9007199254740992, bytes: Buffer.of(1), twice: 2 });
 });
@@ -207,4 +210,18 @@ test("a copy replaces no file that somebody writes", async (t) => {
   assert.deepEqual([backup.completed, backup.remaining], [true, 0]);
   const made = opened(copy);
   assert.deepEqual((await called(made, "all", "SELECT * FROM t")).value, [{ a: 1 }]);
+});
+
+test("a PRAGMA in a transaction begins no snapshot", async (t) => {
+  const { path, opened } = places(t);
+  const [one, other] = [opened(path()), opened(path())];
+  await called(one, "exec", "CREATE TABLE t (a)");
+  await called(other, "exec", "BEGIN; PRAGMA read_uncommitted = OFF; PRAGMA foreign_keys");
+  await called(one, "run", "INSERT INTO t VALUES (1)");
+  assert.deepEqual((await called(other, "all", "SELECT a FROM t")).value, [{ a: 1 }]);
+  await called(other, "exec", "INSERT INTO t VALUES (2); COMMIT");
+});
+
+test("the guide has the results of the suites", () => {
+  assert.equal(written(), table());
 });

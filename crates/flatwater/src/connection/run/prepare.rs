@@ -23,8 +23,8 @@ use flatwater_base::growth_counter::step;
 use flatwater_base::values::column::{ColumnNames, Names};
 use flatwater_sql::class::{Class, Route, classify, lists_schema, names_other_tables};
 use flatwater_sql::statement_info::StatementInfo;
-use flatwater_sql::tokens::quoted;
-use flatwater_sql::{change_functions, policy};
+use flatwater_sql::tokens::{self, quoted};
+use flatwater_sql::{change_functions, policy, pragma};
 
 impl EngineConnection {
     /// Returns the statement of `text`, and prepares it if it is not prepared yet. A text of several statements is
@@ -40,7 +40,12 @@ impl EngineConnection {
             self.catch_up()?;
         }
         if text.tells_of_its_prepare {
-            self.schema.load_newest(&mut self.sqlite)?;
+            let handle = self.sqlite.handle();
+            let has_schema = handle.is_autocommit() || handle.has_begun_in_main();
+            // Loading it would begin the snapshot of a transaction that has read nothing yet.
+            if has_schema || tokens::pragma(&text.sql).is_none_or(|(name, _)| pragma::lists_schema(name)) {
+                self.schema.load_newest(&mut self.sqlite)?;
+            }
         } else if let Some(ready) = self.statements.find(&mut self.sqlite, text) {
             return Ok(ready);
         }
