@@ -64,7 +64,7 @@ PYTHON ?= python3
 VERSION = $(shell $(PYTHON) -c 'import sys; print("%d.%d%s" % (*sys.version_info[:2], sys.abiflags))')
 VENV = python/.venv$(if $(filter-out python3,$(PYTHON)),-$(VERSION))
 EXAMPLES = ../examples/python
-TYPED = flatwater tools tests/typed.py $(addprefix $(EXAMPLES)/,flights.py jobs.py web tests)
+TYPED = flatwater tools tests/typed.py $(addprefix $(EXAMPLES)/,cache.py flights.py jobs.py outbox.py work_queue.py web tests)
 .PHONY: test-python test-python-package python-package
 # The wheel is built when nothing else builds in that folder.
 test-python: test-python-package test-python-suites

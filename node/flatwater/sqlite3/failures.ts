@@ -69,6 +69,9 @@ export function failureOf(error: unknown): Failure {
   if (error.code === "FLATWATER_NO_STATEMENT") {
     return NO_STATEMENT;
   }
+  if (error.code === "FLATWATER_READ_ONLY") {
+    return { status: READONLY, message: TEXTS.get(READONLY)!, cause: error };
+  }
   if (error.errcode === undefined) {
     return { ...(KINDS[error.kind] ?? { status: ERROR, message: error.message }), cause: error };
   }
