@@ -277,6 +277,8 @@ test-node-versions:
 	    for runtime in $(VERSIONS)/@oven/*/bin/bun "$(VERSIONS)/@deno/linux-x64-glibc/deno run -A"; do \
 	        command -v $${runtime%% *} >/dev/null || continue; \
 	        folder=$$(mktemp -d) && $$runtime node/test/runtimes/program.mjs $$folder || exit 1; \
+	        $${runtime% run -A} test $$(case $$runtime in *deno*) echo -A --no-check;; esac) ./node/test/scenarios.test.mjs >$$folder/scenarios 2>&1 || \
+	            { grep -E 'fail|FAILED|error' $$folder/scenarios; exit 1; }; \
 	        [ ! -e $$folder/test.db-wal ] || { echo "$$runtime left the WAL" >&2; exit 1; }; \
 	        rm -r $$folder; \
 	    done; \

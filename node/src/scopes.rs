@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use flatwater::bindings::functions::set_callbacks;
 use flatwater::bindings::{FrontCall, Target};
 use flatwater::{ConnectionOptions, Transaction};
 
@@ -104,4 +105,38 @@ pub(crate) fn total_changes<'e>(call: &Call<'e, Host>) -> Answer<'e> {
         _ => 0,
     };
     call.env.number(total as f64)
+}
+
+/// `tell(connection, events)`: which events are noted from the next statement on, as bits.
+pub(crate) fn tell<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    let events = call.number::<1>()? as u32;
+    match call.host.handles.get(call.number::<0>()?).as_deref() {
+        Some(Handle::Connection { connection, told, .. }) => {
+            set_callbacks(connection, |callbacks| told.listen(events, callbacks));
+        }
+        _ => return call.host.failed(call.env, gone()),
+    }
+    call.host.done(call.env)
+}
+
+/// `told(connection)`: the events since the last call, each an array of its name and what it says.
+pub(crate) fn told<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    let env = call.env;
+    let events = match call.host.handles.get(call.number::<0>()?).as_deref() {
+        Some(Handle::Connection { told, .. }) => told.take(),
+        _ => Vec::new(),
+    };
+    env.array(events.iter().map(|event| event.array(env)))
+}
+
+/// `limit(connection, limit, value)`: sets a limit of SQLite from the next statement on.
+pub(crate) fn limit<'e>(call: &Call<'e, Host>) -> Answer<'e> {
+    let (limit, value) = (call.number::<1>()? as i32, call.number::<2>()? as i32);
+    if let Some(Handle::Connection { connection, .. }) = call.host.handles.get(call.number::<0>()?).as_deref() {
+        set_callbacks(connection, |callbacks| {
+            callbacks.limits.retain(|(other, _)| *other != limit);
+            callbacks.limits.push((limit, value));
+        });
+    }
+    call.host.done(call.env)
 }

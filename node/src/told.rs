@@ -1,24 +1,20 @@
-//! What the surface of node-sqlite3 is told of its connection, and its limits.
+//! What the surface of node-sqlite3 is told of its connection.
 //!
 //! Owns: the events of a connection until JavaScript takes them, which it does after each of its calls. Noted on the threads that run
 //! statements, taken on the loop's. Invariant: what nobody listens to is not noted. Leaves out: emitting them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use flatwater::bindings::functions::{Callbacks, set_callbacks};
+use flatwater::bindings::functions::Callbacks;
 
-use crate::calls::gone;
-use crate::capi::function::Call;
 use crate::capi::value::{Env, Result, Value};
-use crate::handles::Handle;
-use crate::host::Host;
 
 const TRACE: u32 = 1;
 const PROFILE: u32 = 2;
 const CHANGE: u32 = 4;
 
 /// An event of a connection.
-enum Event {
+pub(crate) enum Event {
     /// The text of a statement, and the same with its values.
     Trace(String, String),
     /// The text, and how many milliseconds it took.
@@ -35,11 +31,13 @@ impl Told {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(event);
     }
 
-    fn take(&self) -> Vec<Event> {
+    /// Returns what was noted since the last call.
+    pub(crate) fn take(&self) -> Vec<Event> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn listen(&self, events: u32, callbacks: &mut Callbacks) {
+    /// Has these events noted, as bits, and no others.
+    pub(crate) fn listen(&self, events: u32, callbacks: &mut Callbacks) {
         let told = || self.clone();
         callbacks.trace = (events & TRACE != 0).then(|| {
             let told = told();
@@ -61,7 +59,8 @@ impl Told {
 }
 
 impl Event {
-    fn array<'e>(&self, env: Env<'e>) -> Result<Value<'e>> {
+    /// Its name, and what it says.
+    pub(crate) fn array<'e>(&self, env: Env<'e>) -> Result<Value<'e>> {
         match self {
             Self::Trace(sql, said) => env.array([env.text("trace"), env.text(sql), env.text(said)].into_iter()),
             Self::Profile(sql, took) => env.array([env.text("profile"), env.text(sql), env.number(*took)].into_iter()),
@@ -72,38 +71,4 @@ impl Event {
             }
         }
     }
-}
-
-/// `tell(connection, events)`: which events are noted from the next statement on, as bits.
-pub(crate) fn tell<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
-    let events = call.number::<1>()? as u32;
-    match call.host.handles.get(call.number::<0>()?).as_deref() {
-        Some(Handle::Connection { connection, told, .. }) => {
-            set_callbacks(connection, |callbacks| told.listen(events, callbacks));
-        }
-        _ => return call.host.failed(call.env, gone()),
-    }
-    call.host.done(call.env)
-}
-
-/// `told(connection)`: the events since the last call, each an array of its name and what it says.
-pub(crate) fn told<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
-    let env = call.env;
-    let events = match call.host.handles.get(call.number::<0>()?).as_deref() {
-        Some(Handle::Connection { told, .. }) => told.take(),
-        _ => Vec::new(),
-    };
-    env.array(events.iter().map(|event| event.array(env)))
-}
-
-/// `limit(connection, limit, value)`: sets a limit of SQLite from the next statement on.
-pub(crate) fn limit<'e>(call: &Call<'e, Host>) -> Result<Value<'e>> {
-    let (limit, value) = (call.number::<1>()? as i32, call.number::<2>()? as i32);
-    if let Some(Handle::Connection { connection, .. }) = call.host.handles.get(call.number::<0>()?).as_deref() {
-        set_callbacks(connection, |callbacks| {
-            callbacks.limits.retain(|(other, _)| *other != limit);
-            callbacks.limits.push((limit, value));
-        });
-    }
-    call.host.done(call.env)
 }

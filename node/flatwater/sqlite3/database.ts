@@ -27,6 +27,7 @@ export class Database extends EventEmitter {
   declare readonly filename: string;
   /** The flags with which it was opened. */
   declare readonly mode: number;
+  /** @internal */
   declare readonly [CORE]: Core;
 
   constructor(filename: string, ...given: Rest) {

@@ -81,7 +81,8 @@ export const SUITES = [
       "does not overwrite createdAt time on update": CLOCK,
       "does not overwrite createdAt when supplied as an explicit insert value when using fields": CLOCK,
       "works when two separate uniqueKeys are passed": CLOCK,
-      "close connection and remove journal and wal files": "PRAGMA journal_mode = DELETE is refused: the file stays in WAL",
+      "close connection and remove journal and wal files":
+        "PRAGMA journal_mode = DELETE is refused: the file stays in WAL",
     },
   },
 ];

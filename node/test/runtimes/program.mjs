@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { FlatwaterError, open } from "../../dist/index.mjs";
+import sqlite3 from "../../dist/sqlite3.mjs";
 
 const numbers = (count) => `WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c ${count})`;
 
@@ -44,4 +45,10 @@ assert.equal(sum, 500_500);
 assert.equal(await db.queryValue(`${numbers("LIMIT 100")} SELECT sum(counted(x)) FROM c`), 5050);
 assert.equal(called, 100);
 assert.equal(new TextDecoder().decode(await db.queryJson("SELECT 1 AS a")), '[{"a":1}]');
+const own = new sqlite3.Database(join(process.argv[2], "test.db"));
+await new Promise((resolve) => own.exec("DELETE FROM t; BEGIN; INSERT INTO t (a) VALUES ('own')", resolve));
+await new Promise((resolve) => own.run("COMMIT", resolve));
+const got = await new Promise((resolve) => own.get("SELECT a, x'01' AS b FROM t", (_, row) => resolve(row)));
+assert.deepEqual([got.a, Buffer.isBuffer(got.b)], ["own", true]);
+await new Promise((resolve) => own.close(resolve));
 // The end of the process closes the database, and an open one does not keep it alive.

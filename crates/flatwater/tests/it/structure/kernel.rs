@@ -89,7 +89,7 @@ fn is_in(module: &str, rooms: &[&str]) -> bool {
 }
 
 /// The lines of code of the kernel, and how far below that it may be.
-const LINES: (usize, usize) = (16_886, 150);
+const LINES: (usize, usize) = (16_895, 150);
 
 /// The lines of code that the kernel alone has in the place of features: what it needs to know of them.
 const ABSENT: (usize, usize) = (240, 20);
