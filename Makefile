@@ -417,18 +417,6 @@ test-msrv:
 	    echo "skipped: $@ needs Rust $(MSRV)"; \
 	fi
 
-# Each crate with the oldest versions of what it names itself. Only an unstable cargo chooses them; the compiler is that of the workspace.
-.PHONY: test-minimal-versions
-MINIMAL = $(TARGET)/minimal-versions
-test-minimal-versions:
-	@if cargo +nightly --version >/dev/null 2>&1; then \
-	    rm -rf $(MINIMAL)/source && mkdir -p $(MINIMAL)/source && git ls-files -z | xargs -0 cp --parents --no-dereference -t $(MINIMAL)/source && \
-	    cd $(MINIMAL)/source && cargo +nightly update --quiet -Z direct-minimal-versions && \
-	    CARGO_TARGET_DIR=$(MINIMAL) cargo check --quiet --locked $(addprefix -p ,$(MSRV_CRATES)) $(addprefix --features ,$(API_FEATURES)); \
-	else \
-	    echo "skipped: $@ needs a nightly cargo"; \
-	fi
-
 # What the dependencies may be: licences, advisories, sources. DENY_OPTIONS=--offline takes the advisories that were fetched last.
 .PHONY: audit
 audit:
