@@ -19,7 +19,7 @@ type Bound = (usize, usize);
 /// The crates of the engine: the lines of code without comments and tests, and the files.
 const SIZES: [(&str, Bound, Bound); 3] = [
     ("flatwater", (27_370, 100), (224, 2)),
-    ("flatwater-base", (4_970, 100), (43, 2)),
+    ("flatwater-base", (4_975, 100), (43, 2)),
     ("flatwater-sql", (2_600, 100), (22, 1)),
 ];
 
