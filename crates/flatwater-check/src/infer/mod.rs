@@ -161,6 +161,31 @@ impl Machine<'_> {
     }
 }
 
+/// Whether an instruction moves a cursor, and jumps if it finds a row, or if it finds none.
+fn moves(op: &Op) -> bool {
+    matches!(
+        &*op.opcode,
+        "Rewind"
+            | "Sort"
+            | "SorterSort"
+            | "Last"
+            | "NotExists"
+            | "NotFound"
+            | "NoConflict"
+            | "SeekRowid"
+            | "SeekGE"
+            | "SeekGT"
+            | "SeekLE"
+            | "SeekLT"
+            | "VFilter"
+            | "Next"
+            | "Prev"
+            | "SorterNext"
+            | "VNext"
+            | "Found"
+    )
+}
+
 /// The state on the way to an instruction; `None` if that way cannot be taken.
 fn taken(program: &Program, at: usize, to: usize, state: &State) -> Option<State> {
     let op = &program[at];
@@ -168,13 +193,17 @@ fn taken(program: &Program, at: usize, to: usize, state: &State) -> Option<State
         return None;
     }
     let jump = usize::try_from(op.p2) == Ok(to);
-    if jump && to == at + 1 {
-        // Both ways lead there.
-        let mut both = state.clone();
-        both.set_without_row(op.p1, true);
-        return Some(both);
-    }
     let mut after = state.clone();
+    if jump && to == at + 1 && &*op.opcode != "Yield" {
+        // Both ways of a jump lead there; or P2 is no address, and is the same number.
+        if moves(op) {
+            after.set_without_row(op.p1, true);
+        }
+        if matches!(&*op.opcode, "IfNullRow" | "RowSetRead") {
+            after.refine(op.p3, Value::nullable);
+        }
+        return Some(after);
+    }
     let value = state.get(op.p1);
     let is_true = value.constant.map(|constant| if &*op.opcode == "IfPos" { constant > 0 } else { constant != 0 });
     match &*op.opcode {
@@ -188,9 +217,8 @@ fn taken(program: &Program, at: usize, to: usize, state: &State) -> Option<State
         "If" | "IfPos" if is_true.is_some_and(|is_true| is_true != jump) => return None,
         "IfNot" if is_true.is_some_and(|is_true| is_true == jump) => return None,
         // Behind the last row, and where no row was found, every column is NULL.
-        "Rewind" | "Sort" | "SorterSort" | "Last" | "NotExists" | "NotFound" | "NoConflict" | "SeekRowid"
-        | "SeekGE" | "SeekGT" | "SeekLE" | "SeekLT" | "VFilter" => after.set_without_row(op.p1, jump),
         "Next" | "Prev" | "SorterNext" | "VNext" | "Found" => after.set_without_row(op.p1, !jump),
+        _ if moves(op) => after.set_without_row(op.p1, jump),
         "IfNullRow" if jump && !state.may_be_without_row(op.p1) => return None,
         "IfNullRow" if jump => after.set(op.p3, Value::NULL),
         "Init" if !jump => return None,
