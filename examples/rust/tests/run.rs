@@ -156,3 +156,29 @@ fn a_store_of_sessions_keeps_gives_other_ids_and_forgets() {
          left: 1",
     );
 }
+
+#[test]
+fn a_job_is_done_or_tried_again_until_it_is_dead() {
+    prints(env!("CARGO_BIN_EXE_queue"), "dead: (\"bad\", 3, \"it is bad\")");
+}
+
+#[test]
+fn a_value_of_the_cache_is_made_once_and_not_returned_after_its_time() {
+    prints(
+        env!("CARGO_BIN_EXE_cache"),
+        "made
+         tea
+         tea
+         None, 5 swept",
+    );
+}
+
+#[test]
+fn messages_of_the_outbox_are_sent_in_their_order_if_they_are_committed() {
+    prints(
+        env!("CARGO_BIN_EXE_outbox"),
+        "sent 1: a
+         sent 2: b
+         sent 3: c",
+    );
+}
