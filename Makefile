@@ -109,11 +109,13 @@ test-python-suites: python-package $(SUITES)/.made
 	$(VENV)/bin/python python/tests/suites/run_sqlalchemy.py $(SUITES)/sources
 	$(SUITES)/venv/bin/python python/tests/suites/run_django.py $(SUITES)/sources --short
 
-# Those that run on their host's own driver too, whole: Django, SQLAlchemy at two versions, Alembic. `make test-python-suites` runs a part.
+# Those that run on their own drivers too, whole: of Django, SQLAlchemy at two versions, Alembic, Tortoise and Peewee. `make
+# test-python-suites` runs a part.
 .PHONY: test-python-suites-whole suites-table
 test-python-suites-whole: python-package $(SUITES)/.made
 	$(SUITES)/venv/bin/python python/tests/suites/run_django.py $(SUITES)/sources
 	$(VENV)/bin/python python/tests/suites/run_dialects.py $(SUITES)/sources
+	$(SUITES)/venv/bin/python python/tests/suites/run_orms.py $(SUITES)/sources
 
 # What the runs must give, as the table of the guide.
 suites-table:

@@ -51,8 +51,8 @@ def run(suites: dict[str, tuple[Side, Side]], write: bool = False, whole: bool =
             known.update(theirs=counted(theirs), ours=counted(ours))
         wrong += [f"{name}: {one}" for one in differences(theirs, ours, known["differ"])]
         for side, outcomes in (("theirs", theirs), ("ours", ours)):
-            if whole and expected["python"] == PYTHON and counted(outcomes) != known.get(side):
-                wrong.append(f"{name}, {side}: {counted(outcomes)}, must be {known.get(side)}")
+            if whole and expected["python"] == PYTHON and counted(outcomes) != known.get(side, counted(outcomes)):
+                wrong.append(f"{name}, {side}: {counted(outcomes)}, must be {known[side]}")
     if write:
         EXPECTED.write_text(json.dumps(expected, indent=2, sort_keys=True) + "\n")
     print("\n".join(wrong or [f"as they must be: {'; '.join(ran)}"]))
@@ -73,9 +73,10 @@ def differences(theirs: Outcomes, ours: Outcomes, named: dict[str, str]) -> list
 
 
 def table() -> str:
-    """The table of the guide."""
+    """The table of the guide: of the suites whose counts are known."""
     rows = ["| suite | passed with its own driver | passed on Flatwater | different, and why |", "|---|---:|---:|---|"]
-    for name, suite in sorted(json.loads(EXPECTED.read_text())["suites"].items()):
+    suites = json.loads(EXPECTED.read_text())["suites"]
+    for name, suite in sorted((name, suite) for name, suite in suites.items() if "ours" in suite):
         reasons = Counter(suite["differ"].values())
         why = "; ".join(f"{count}: {reason}" for reason, count in reasons.items()) or "none"
         rows.append(f"| {name} | {suite['theirs']['passed']:,} | {suite['ours']['passed']:,} | {why} |")
