@@ -16,6 +16,7 @@ const WITHOUT_NODE = [
     "compile-errors.md",
     "from-aiosqlite.md",
     "from-sqlite3.md",
+    "checked-sql.md",
     "rust-libraries.md",
   ],
   ...["libsql.md", "rqlite.md", "scaling.md"],
