@@ -76,7 +76,7 @@ function asNodeSqlite3(row: Row): void {
 /** True for a key where nothing is encrypted, which SQLite ignores: Sequelize sets one if it is given a password. */
 function isIgnored(error: unknown, sql: string): boolean {
   const isRefused = error instanceof FlatwaterError && error.code === "FLATWATER_CONNECTION_STATE";
-  return isRefused && !hasEncryption && native.statements(sql)[0]?.[2] === "key";
+  return isRefused && !hasEncryption() && native.statements(sql)[0]?.[2] === "key";
 }
 
 /** False if a text can have no parameters. */
