@@ -400,6 +400,8 @@ test-sqlcipher-files:
 # With musl, the C library of Alpine, linked into the tests: those of `make quick`. It needs musl-gcc, and Rust's library for that target.
 .PHONY: test-musl
 MUSL = $(shell uname -m)-unknown-linux-musl
+# A program that has its C library linked in loads no libraries, which extensions and the modules of these tests are.
+NOT_ON_MUSL = --skip extensions --skip functions::modules
 test-musl:
 	@if command -v musl-gcc >/dev/null && { rustup target list --installed | grep -qx $(MUSL) || rustup target add $(MUSL); }; then \
 	    CC_$(subst -,_,$(MUSL))=musl-gcc CARGO_TARGET_DIR=$(TARGET)/musl RUST_TEST_THREADS=$(TEST_THREADS) \
