@@ -5,6 +5,7 @@ pub(crate) mod drain;
 pub(crate) mod guard;
 pub(crate) mod identity;
 pub(crate) mod mount;
+#[cfg(not(flatwater_kernel))]
 pub(crate) mod observed;
 pub(crate) mod second_library;
 pub(crate) mod watch;
