@@ -28,6 +28,7 @@ ABOUT_RUST = {
     "compile-errors.md",
     "libsql.md",
     "rqlite.md",
+    "checked-sql.md",
     "rust-libraries.md",
     "scaling.md",
 }
