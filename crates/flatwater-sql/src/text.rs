@@ -160,58 +160,52 @@ fn named(sql: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Returns how many values a run needs: the highest number of a parameter. `?` has the next number, and so has a name when it
-/// stands there first (<https://sqlite.org/lang_expr.html#varparam>).
+/// Returns how many values a run needs: the highest number of a parameter.
 pub fn parameter_count(sql: &str) -> usize {
-    let (mut highest, mut named) = (0_usize, HashSet::new());
-    let mut words = words(sql).peekable();
-    while let Some(word) = words.next() {
-        let name = match word {
-            "?" => {
-                let number = words.peek().and_then(|next| next.parse().ok());
-                highest = number.map_or(highest + 1, |number: usize| highest.max(number));
-                continue;
-            }
-            ":" | "@" => words.next_if(|next| next.starts_with(is_of_name)).map(|name| (word, name)),
-            word => word.strip_prefix('$').filter(|name| !name.is_empty()).map(|name| ("$", name)),
-        };
-        if name.is_some_and(|name| named.insert(name)) {
-            highest += 1;
-        }
-    }
-    highest
+    positions(sql, |_, _, _| {})
 }
 
 /// Returns the names of the parameters by position, with their signs; the name of `?7` is `?7`, and `?` has none.
 pub fn parameters_by_position(sql: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    let mut words = words(sql).peekable();
-    while let Some(word) = words.next() {
-        let name = match word {
-            "?" => match words.peek().and_then(|next| next.parse().ok()).filter(|number| (1..=MOST).contains(number)) {
-                Some(number) => {
-                    names.resize(names.len().max(number), String::new());
-                    names[number - 1] = format!("?{number}");
-                    continue;
-                }
-                None => String::new(),
-            },
-            ":" | "@" => match words.next_if(|next| next.starts_with(is_of_name)) {
-                Some(name) => format!("{word}{name}"),
-                None => continue,
-            },
-            word if word.len() > 1 && word.starts_with('$') => word.into(),
-            _ => continue,
-        };
-        if name.is_empty() || !names.contains(&name) {
-            names.push(name);
+    let count = positions(sql, |position, sign, name| {
+        if (1..=MOST).contains(&position) {
+            names.resize(names.len().max(position), String::new());
+            names[position - 1] = format!("{sign}{name}");
         }
-    }
+    });
+    names.resize(count.min(MOST), String::new());
     names
 }
 
 /// The highest number of a parameter (SQLITE_MAX_VARIABLE_NUMBER).
 const MOST: usize = 32_766;
+
+/// Passes on the position of each parameter that has a name or a number, with its sign, and returns the highest position. `?` has the
+/// next number, and so has a name when it stands there first (<https://sqlite.org/lang_expr.html#varparam>).
+fn positions<'a>(sql: &'a str, mut found: impl FnMut(usize, &'a str, &'a str)) -> usize {
+    let (mut highest, mut named) = (0_usize, HashSet::new());
+    let mut words = words(sql).peekable();
+    while let Some(word) = words.next() {
+        let name = match word {
+            "?" => {
+                let number = words.peek().and_then(|next| Some((next.parse().ok()?, *next)));
+                highest = number.map_or(highest + 1, |(number, _): (usize, _)| highest.max(number));
+                if let Some((number, digits)) = number {
+                    found(number, word, digits);
+                }
+                continue;
+            }
+            ":" | "@" => words.next_if(|next| next.starts_with(is_of_name)).map(|name| (word, name)),
+            word => word.strip_prefix('$').filter(|name| !name.is_empty()).map(|name| ("$", name)),
+        };
+        if let Some((sign, name)) = name.filter(|name| named.insert(*name)) {
+            highest += 1;
+            found(highest, sign, name);
+        }
+    }
+    highest
+}
 
 fn is_of_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '$'
