@@ -2,40 +2,20 @@
 //!
 //! `FLATWATER_SEED` is the seed of the first list of data, and `FLATWATER_LISTS` the number of lists.
 
-use std::path::{Path, PathBuf};
+mod support;
 
-use flatwater_check::{Attached, Checked, Column, Database, Function, Kind, Schema};
+use flatwater_check::{Checked, Column, Kind};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use rusqlite::functions::{Aggregate, Context, FunctionFlags};
 use rusqlite::types::{Type, Value, ValueRef};
 use rusqlite::{Connection, params_from_iter};
 
-fn corpus() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus")
-}
+use support::{corpus, schema};
 
 fn queries() -> Vec<String> {
     let text = std::fs::read_to_string(corpus().join("queries.sql")).unwrap();
     text.lines().map(|line| line.trim_end_matches(';').to_owned()).collect()
-}
-
-fn schema() -> Schema {
-    let function = |name: &str, returns, nullable, aggregate| Function {
-        name: name.into(),
-        arguments: 1,
-        returns,
-        nullable,
-        aggregate,
-    };
-    Schema::new(&Database {
-        migrations: corpus().join("migrations"),
-        functions: vec![function("slug", Kind::Text, false, false), function("median", Kind::Real, true, true)],
-        collations: vec!["german".into()],
-        attached: vec![Attached { name: "archive".into(), migrations: corpus().join("archive") }],
-        ..Database::default()
-    })
-    .unwrap()
 }
 
 struct Median;

@@ -1,24 +1,10 @@
 //! What is said of single texts: each rule by an example.
 
-use std::path::Path;
+mod support;
 
-use flatwater_check::{Attached, Checked, Database, Fault, Function, Kind, Schema};
+use flatwater_check::{Checked, Database, Fault, Schema};
 
-fn schema() -> Schema {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
-    let function = |name: &str, returns, nullable, aggregate| Function {
-        name: name.into(),
-        arguments: 1,
-        returns,
-        nullable,
-        aggregate,
-    };
-    let functions = vec![function("slug", Kind::Text, false, false), function("median", Kind::Real, true, true)];
-    let attached = vec![Attached { name: "archive".into(), migrations: corpus.join("archive") }];
-    let collations = vec!["german".to_owned()];
-    let migrations = corpus.join("migrations");
-    Schema::new(&Database { migrations, functions, attached, collations, ..Database::default() }).unwrap()
-}
+use support::schema;
 
 fn check(sql: &str) -> Result<Checked, Fault> {
     schema().check(sql)
